@@ -11,6 +11,7 @@ mod listed;
 mod managed_fields;
 mod node_config_source;
 mod replacement;
+mod replacement_progress;
 mod replacement_view;
 mod requests;
 mod resources;
@@ -28,9 +29,9 @@ pub use listed::{
     ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,
 };
 pub use node_config_source::NodeConfigSource;
+pub use replacement_progress::MAX_REPORT_BYTES;
 pub use requests::PendingRequest;
 pub use resources::{
     CONFIG_MAPS, CSRS, ETCD_NAMESPACE, HOSTS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind,
     SECRETS,
 };
-pub use status::{CertificateReport, CsrReport, NodeReport, NodesReport};

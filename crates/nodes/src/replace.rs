@@ -10,6 +10,7 @@ mod gate;
 mod journal;
 mod plan;
 mod progress;
+mod report;
 mod run;
 mod step;
 mod store;
@@ -21,18 +22,18 @@ mod view;
 mod wait;
 mod world;
 
-pub use case::{CaseKind, CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case};
+pub use case::{CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case};
 pub use csr::{
     CertificateRequest, CsrApproval, CsrKind, CsrRefusal, ExpectedNode, MAX_CSR_BYTES, MAX_CSRS,
     decide_csrs,
 };
 pub use gate::{GateId, GateRefusal};
 pub use journal::{JournalError, MAX_JOURNAL_BYTES};
-pub use plan::{PlannedStep, ReplacementPlan, StepState, plan};
+pub use plan::{PlannedStep, ReplacementPlan, plan};
 pub use progress::{
-    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState,
-    StepIntent, TwoVoterWindow,
+    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
+pub use report::{MAX_REASON, ReplacementReporter};
 pub use run::{
     ReplacementError, ReplacementListener, ReplacementNews, ReplacementWorld, abort, drop_learner,
     observe, run,

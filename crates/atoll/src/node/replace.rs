@@ -4,6 +4,7 @@ mod machines;
 mod new_records;
 mod news;
 mod plan_text;
+mod publisher;
 mod session;
 
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! `atoll node status`.
 
 use clap::Args;
+use model::cluster_nodes::{CertificateReport, CsrReport, NodeReport, NodesReport};
 use nodes::etcd::{EtcdView, MemberHealth, ObservedMember};
-use nodes::kubernetes::{CertificateReport, CsrReport, NodeReport, NodesReport};
 use nodes::quorum::MemberRole;
 use serde::Serialize;
 use service::Error;

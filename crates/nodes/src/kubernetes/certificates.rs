@@ -28,8 +28,8 @@ impl KubernetesCluster {
     ///
     /// Errors: as [`Self::list`].
     pub async fn certificates(&self) -> Result<Vec<ListedCertificate>, Error> {
-        let secrets = self.list(&SECRETS).await?.unwrap_or_default();
-        Ok(secrets.iter().filter_map(certificate).collect())
+        let secrets = self.list(&SECRETS, certificate).await?;
+        Ok(secrets.unwrap_or_default().into_iter().flatten().collect())
     }
 }
 

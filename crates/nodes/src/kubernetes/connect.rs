@@ -56,8 +56,26 @@ impl KubernetesCluster {
     /// Errors: Invalid – the kubeconfig cannot be read, or lacks the context.
     pub async fn new(address: ClusterAddress<'_>) -> Result<Self, Error> {
         let kubeconfig = read_kubeconfig(address.kubeconfig)?;
+        Self::of_kubeconfig(kubeconfig, address.context).await
+    }
+
+    /// Prepares a connection by a kubeconfig that a server keeps; nothing is sent.
+    ///
+    /// Errors: Invalid – it is malformed, or starts programs or reads files of the server.
+    pub async fn of_stored(kubeconfig: &str) -> Result<Self, Error> {
+        let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|error| invalid(&error))?;
+        if let Some(member) = outside_member(&kubeconfig) {
+            let reason = format!(
+                "{member}: only certificates, keys and tokens in the kubeconfig itself are used here"
+            );
+            return Err(Error::invalid("kubeconfig", reason));
+        }
+        Self::of_kubeconfig(kubeconfig, None).await
+    }
+
+    async fn of_kubeconfig(kubeconfig: Kubeconfig, context: Option<&str>) -> Result<Self, Error> {
         let options = KubeConfigOptions {
-            context: address.context.map(str::to_owned),
+            context: context.map(str::to_owned),
             ..KubeConfigOptions::default()
         };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
@@ -75,10 +93,14 @@ impl KubernetesCluster {
         &self.url
     }
 
-    /// All records of a kind; none where the cluster does not have the kind.
+    /// A view of all records of a kind, which are held page by page; none where the cluster does not have the kind.
     ///
-    /// Errors: Unavailable; Forbidden – the user of the kubeconfig may not list them; TooLarge.
-    pub async fn list(&self, kind: &ResourceKind) -> Result<Option<Vec<DynamicObject>>, Error> {
+    /// Errors: Unavailable; Forbidden – the user of the kubeconfig may not list them; Conflict – there are too many.
+    pub async fn list<T>(
+        &self,
+        kind: &ResourceKind,
+        view: impl Fn(&DynamicObject) -> T,
+    ) -> Result<Option<Vec<T>>, Error> {
         let api = self.api(kind);
         let mut records = Vec::new();
         let mut next: Option<String> = None;
@@ -90,7 +112,7 @@ impl KubernetesCluster {
                 Err(error) if is_missing(&error) => return Ok(None),
                 Err(error) => return Err(refused(kind, error)),
             };
-            records.extend(page.items);
+            records.extend(page.items.iter().map(&view));
             if records.len() > MAX_RECORDS {
                 let reason = format!(
                     "the cluster has more than {MAX_RECORDS} records of kind {}",
@@ -157,6 +179,30 @@ fn read_kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, Error> {
     Kubeconfig::read_from(path).map_err(|error| invalid(&error))
 }
 
+/// The first member by which a kubeconfig starts a program or reads a file.
+fn outside_member(kubeconfig: &Kubeconfig) -> Option<&'static str> {
+    let users = kubeconfig.auth_infos.iter();
+    let users = users.filter_map(|user| user.auth_info.as_ref());
+    let of_users = users.flat_map(|user| {
+        [
+            user.exec.is_some().then_some("exec"),
+            user.auth_provider.is_some().then_some("auth-provider"),
+            user.token_file.is_some().then_some("tokenFile"),
+            user.client_certificate
+                .is_some()
+                .then_some("client-certificate"),
+            user.client_key.is_some().then_some("client-key"),
+        ]
+    });
+    let clusters = kubeconfig.clusters.iter();
+    let clusters = clusters.filter_map(|cluster| cluster.cluster.as_ref());
+    let of_clusters = clusters.map(|cluster| {
+        let authority = cluster.certificate_authority.as_ref();
+        authority.map(|_| "certificate-authority")
+    });
+    of_users.chain(of_clusters).flatten().next()
+}
+
 fn invalid(error: &(dyn std::error::Error + 'static)) -> Error {
     Error::invalid("kubeconfig", chain(error))
 }
@@ -186,5 +232,37 @@ pub(super) fn refused(kind: &ResourceKind, error: kube::Error) -> Error {
             Error::conflict(format!("{}: {}", kind.plural, status.message))
         }
         error => Error::unavailable(CLUSTER, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(user: &str, cluster: &str) -> Kubeconfig {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: a\n  cluster:\n    server: https://api.lab.test:6443\n    {cluster}\n\
+             users:\n- name: b\n  user:\n    {user}\ncontexts: []\n"
+        );
+        Kubeconfig::from_yaml(&text).unwrap()
+    }
+
+    #[test]
+    fn a_stored_kubeconfig_reaches_neither_programs_nor_files() {
+        let outside = |user, cluster| outside_member(&kubeconfig(user, cluster));
+        let ca = "certificate-authority-data: AA==";
+        assert_eq!(outside("client-key-data: AA==", ca), None);
+        assert_eq!(outside("token: a", ca), None);
+        for (user, member) in [
+            ("exec: {command: sh, apiVersion: v1}", "exec"),
+            ("auth-provider: {name: oidc, config: {}}", "auth-provider"),
+            ("tokenFile: /etc/shadow", "tokenFile"),
+            ("client-certificate: /a", "client-certificate"),
+            ("client-key: /a", "client-key"),
+        ] {
+            assert_eq!(outside(user, ca), Some(member));
+        }
+        let file = "certificate-authority: /a";
+        assert_eq!(outside("token: a", file), Some("certificate-authority"));
     }
 }

@@ -61,13 +61,11 @@ impl KubernetesCluster {
         &self,
         now: Option<Timestamp>,
     ) -> Result<(), Error> {
-        let Some(hosts) = self.list(&HOSTS).await? else {
+        let view = |host: &_| now.and_then(|now| other_writer(host, now));
+        let Some(others) = self.list(&HOSTS, view).await? else {
             return Err(Error::not_found("resource kind", HOSTS.kind));
         };
-        let Some(now) = now else {
-            return Ok(());
-        };
-        match hosts.iter().find_map(|host| other_writer(host, now)) {
+        match others.into_iter().flatten().next() {
             None => Ok(()),
             Some((host, manager)) => Err(Error::conflict(format!(
                 "{manager} has written the status of {host} within the last {} minutes: another controller of hosts runs; \

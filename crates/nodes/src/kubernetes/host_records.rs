@@ -56,12 +56,9 @@ impl KubernetesCluster {
     ///
     /// Errors: as [`Self::list`].
     pub(crate) async fn host_names(&self) -> Result<Option<Vec<String>>, Error> {
-        let records = self.list(&HOSTS).await?;
-        let names = |records: Vec<DynamicObject>| {
-            let names = records.into_iter().filter_map(|it| it.metadata.name);
-            names.collect()
-        };
-        Ok(records.map(names))
+        let name = |host: &DynamicObject| host.metadata.name.clone();
+        let names = self.list(&HOSTS, name).await?;
+        Ok(names.map(|names| names.into_iter().flatten().collect()))
     }
 
     /// The record of a host; none of a deleted one.

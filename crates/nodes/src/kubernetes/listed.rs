@@ -190,8 +190,7 @@ impl KubernetesCluster {
         kind: &ResourceKind,
         view: fn(&DynamicObject) -> T,
     ) -> Result<Option<Vec<T>>, Error> {
-        let records = self.list(kind).await?;
-        Ok(records.map(|records| records.iter().map(view).collect()))
+        self.list(kind, view).await
     }
 }
 

@@ -31,9 +31,9 @@ impl KubernetesCluster {
     ///
     /// Errors: as [`Self::list`].
     pub async fn pending_requests(&self) -> Result<Vec<PendingRequest>, Error> {
-        let records = self.list(&CSRS).await?.unwrap_or_default();
-        let pending = records.iter().filter(|record| csr(record).is_pending);
-        Ok(pending.map(pending_request).collect())
+        let pending = |record: &_| csr(record).is_pending.then(|| pending_request(record));
+        let requests = self.list(&CSRS, pending).await?;
+        Ok(requests.unwrap_or_default().into_iter().flatten().collect())
     }
 
     /// Approves a request; `message` says why, and stays in its record.

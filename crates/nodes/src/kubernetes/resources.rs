@@ -96,9 +96,13 @@ pub(super) const MACHINE_CONFIGS: ResourceKind = ResourceKind::cluster(
     "MachineConfig",
     "machineconfigs",
 );
-/// Leases, in a namespace that every cluster has.
+/// Namespace that every cluster has.
+const SYSTEM_NAMESPACE: &str = "kube-system";
+/// Leases.
 pub(super) const LEASES: ResourceKind =
-    ResourceKind::cluster("coordination.k8s.io", "v1", "Lease", "leases").within("kube-system");
+    ResourceKind::cluster("coordination.k8s.io", "v1", "Lease", "leases").within(SYSTEM_NAMESPACE);
+/// Progress of repairs, beside their lease.
+pub(super) const PROGRESS: ResourceKind = CONFIG_MAPS.within(SYSTEM_NAMESPACE);
 /// Programs that run in pods.
 pub(super) const DEPLOYMENTS: ResourceKind =
     ResourceKind::cluster("apps", "v1", "Deployment", "deployments").within(MACHINES_NAMESPACE);

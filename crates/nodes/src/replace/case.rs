@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use model::node_replacement::ReplacementKind;
 use serde::{Deserialize, Serialize};
 
 use super::view::{KubernetesView, ReplacementView};
@@ -35,21 +36,11 @@ pub struct ReplacementRequest {
     pub skips_snapshot: bool,
 }
 
-/// Order of the changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CaseKind {
-    /// Its member is unhealthy: it leaves first, then the new one joins.
-    Failed,
-    /// Its member is healthy: the new one joins, then it leaves.
-    Unwanted,
-}
-
 /// A replacement, with all that must not be read again after its first change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplacementCase {
     /// Order of the changes.
-    pub kind: CaseKind,
+    pub kind: ReplacementKind,
     /// The node that leaves.
     pub old: NodePlace,
     /// The node that joins.
@@ -185,9 +176,9 @@ pub fn open_case(
     let machine = kubernetes.machine_of(&old);
     let case = ReplacementCase {
         kind: if is_healthy {
-            CaseKind::Unwanted
+            ReplacementKind::Unwanted
         } else {
-            CaseKind::Failed
+            ReplacementKind::Failed
         },
         targets: lost
             .values()

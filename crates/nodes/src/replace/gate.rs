@@ -1,8 +1,9 @@
 //! Gates: conditions that are read live, and again right before each change.
 
+use model::node_replacement::ReplacementKind;
 use serde::Serialize;
 
-use super::case::{CaseKind, ReplacementCase};
+use super::case::ReplacementCase;
 use super::progress::ReplacementProgress;
 use super::step::StepId;
 use super::view::{KubernetesView, PowerState, ReplacementView};
@@ -282,10 +283,13 @@ fn fenced(context: &GateContext<'_>) -> Verdict {
     let case = context.case;
     // A healthy node leaves while it runs: it is off before its own records are deleted, and its place is not used.
     let is_needed = match case.kind {
-        CaseKind::Failed => true,
-        CaseKind::Unwanted => matches!(context.step, StepId::DeleteHost | StepId::DeleteMachine),
+        ReplacementKind::Failed => true,
+        ReplacementKind::Unwanted => {
+            matches!(context.step, StepId::DeleteHost | StepId::DeleteMachine)
+        }
     };
-    if !is_needed || context.progress.has_started(StepId::BootNode) && case.kind == CaseKind::Failed
+    if !is_needed
+        || context.progress.has_started(StepId::BootNode) && case.kind == ReplacementKind::Failed
     {
         return Ok(());
     }

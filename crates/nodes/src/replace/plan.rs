@@ -1,37 +1,23 @@
 //! The plan: which steps follow, computed from observations.
 
-use serde::Serialize;
+use model::node_replacement::{ReplacementKind, ReplacementStepState};
 
-use super::case::{CaseKind, ReplacementCase};
+use super::case::ReplacementCase;
 use super::gate::{self, GateContext, GateId, GateRefusal};
 use super::progress::ReplacementProgress;
 use super::step::{self, CompletionContext, StepId, StepUndo};
 use super::view::ReplacementView;
 use crate::quorum::VoterCount;
 
-/// State of a planned step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepState {
-    /// By the journal.
-    Finished,
-    /// By the world: its effect is left out.
-    Done,
-    /// Begun, and perhaps stopped.
-    Started,
-    /// It follows.
-    Planned,
-}
-
 /// A step of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedStep {
     /// The step.
     pub step: StepId,
     /// For people.
     pub title: &'static str,
     /// Its state.
-    pub state: StepState,
+    pub state: ReplacementStepState,
     /// Whether it only waits for other programs.
     pub only_waits: bool,
     /// Conditions that are read right before its effect.
@@ -41,7 +27,7 @@ pub struct PlannedStep {
 }
 
 /// A plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacementPlan {
     /// The case.
     pub case: ReplacementCase,
@@ -71,7 +57,12 @@ pub fn plan(
         .into_iter()
         .map(|id| planned(id, &context))
         .collect();
-    let is_open = |it: &&PlannedStep| matches!(it.state, StepState::Started | StepState::Planned);
+    let is_open = |it: &&PlannedStep| {
+        matches!(
+            it.state,
+            ReplacementStepState::Started | ReplacementStepState::Planned
+        )
+    };
     let next = steps.iter().find(is_open);
     let closed = next.filter(|next| !next.only_waits).map(|next| {
         let context = GateContext {
@@ -90,8 +81,8 @@ pub fn plan(
         .filter(|id| view.etcd.member(**id).is_some());
     ReplacementPlan {
         fewest_voters: match case.kind {
-            CaseKind::Failed => voters.voters - present.count().min(voters.voters),
-            CaseKind::Unwanted => voters.voters.min(case.desired_voters),
+            ReplacementKind::Failed => voters.voters - present.count().min(voters.voters),
+            ReplacementKind::Unwanted => voters.voters.min(case.desired_voters),
         },
         case: case.clone(),
         voters,
@@ -103,13 +94,13 @@ pub fn plan(
 fn planned(id: StepId, context: &CompletionContext<'_>) -> PlannedStep {
     let rule = step::rule(id);
     let state = if context.progress.has_finished(id) {
-        StepState::Finished
+        ReplacementStepState::Finished
     } else if rule.is_done.is_some_and(|is_done| is_done(context)) {
-        StepState::Done
+        ReplacementStepState::Done
     } else if context.progress.has_started(id) {
-        StepState::Started
+        ReplacementStepState::Started
     } else {
-        StepState::Planned
+        ReplacementStepState::Planned
     };
     PlannedStep {
         step: id,

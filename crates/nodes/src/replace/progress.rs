@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+use model::node_replacement::{ReplacementKind, ReplacementState, TwoVoterWindow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::case::{CaseKind, ReplacementCase, ReplacementRequest};
+use super::case::{ReplacementCase, ReplacementRequest};
 use super::csr::{CsrKind, ExpectedNode};
 use super::step::StepId;
 use crate::etcd::SnapshotFile;
@@ -88,27 +89,6 @@ pub struct ReplacementEntry {
     /// The event.
     #[serde(flatten)]
     pub event: ReplacementEvent,
-}
-
-/// State of a replacement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReplacementState {
-    /// Between its steps.
-    Unfinished,
-    /// Ended early.
-    Aborted,
-    /// Ended.
-    Completed,
-}
-
-/// Period in which quorum survives no failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct TwoVoterWindow {
-    /// Removal of the old member.
-    pub since: DateTime<Utc>,
-    /// Promotion of the new one.
-    pub until: Option<DateTime<Utc>>,
 }
 
 /// A journal, replayed.
@@ -200,7 +180,7 @@ impl ReplacementProgress {
     }
 
     fn note_window(&mut self, step: StepId, at: DateTime<Utc>) {
-        let is_short = self.case.kind == CaseKind::Failed && self.case.desired_voters == 3;
+        let is_short = self.case.kind == ReplacementKind::Failed && self.case.desired_voters == 3;
         match step {
             StepId::RemoveMember if is_short => {
                 self.window = Some(TwoVoterWindow {

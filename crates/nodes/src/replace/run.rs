@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future;
+use model::node_replacement::ReplacementState;
 
 use super::case::{NodePlace, ReplacementCase};
 use super::csr;
@@ -15,8 +16,7 @@ use super::effects::{self, EffectError};
 use super::gate::{self, GateContext, GateId, GateRefusal};
 use super::journal::JournalError;
 use super::progress::{
-    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState,
-    StepIntent,
+    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
 use super::step::{self, CompletionContext, StepId, StepRule, StepUndo};
 use super::store::{OpenReplacement, ReplacementStore};

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use model::node_replacement::ReplacementKind;
 use serde::{Deserialize, Serialize};
 
-use super::case::{CaseKind, ReplacementCase};
+use super::case::ReplacementCase;
 use super::csr;
 use super::gate::GateId;
 use super::progress::ReplacementProgress;
@@ -377,8 +378,8 @@ static UNWANTED: &[StepId] = &[
 /// The steps of a case, in their order.
 pub(super) fn sequence(case: &ReplacementCase) -> Vec<StepId> {
     let steps = match case.kind {
-        CaseKind::Failed => FAILED,
-        CaseKind::Unwanted => UNWANTED,
+        ReplacementKind::Failed => FAILED,
+        ReplacementKind::Unwanted => UNWANTED,
     };
     let applies = |step: &StepId| match step {
         StepId::AllowRollout | StepId::RestoreRollout => case.is_operator_managed,

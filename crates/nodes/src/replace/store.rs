@@ -6,13 +6,12 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use model::node_replacement::ReplacementState;
 use serde_json::Value;
 
 use super::case::{ReplacementCase, ReplacementRequest};
 use super::journal::{self, JournalError, ReplacementJournal};
-use super::progress::{
-    FORMAT, ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState,
-};
+use super::progress::{FORMAT, ReplacementEntry, ReplacementEvent, ReplacementProgress};
 
 const LOCK: &str = "lock";
 const SNAPSHOT: &str = "snapshot.db";

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use chrono::DateTime;
+use model::node_replacement::{ReplacementKind, ReplacementStepState};
 use serde_json::{Value, json};
 
-use super::case::{
-    CaseKind, CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case,
-};
+use super::case::{CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case};
 use super::gate::{self, GateContext, GateId};
-use super::plan::{StepState, plan};
+use super::plan::plan;
 use super::progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
@@ -163,7 +162,7 @@ fn refused(request: &ReplacementRequest, view: &ReplacementView) -> String {
 #[test]
 fn a_failed_node_is_a_case_with_its_records() {
     let case = open_case(&request("control-2"), &failed()).unwrap();
-    assert_eq!(case.kind, CaseKind::Failed);
+    assert_eq!(case.kind, ReplacementKind::Failed);
     assert_eq!(case.targets, BTreeSet::from([MemberId(2)]));
     assert_eq!(
         (case.machine.as_deref(), case.host.as_deref()),
@@ -182,7 +181,10 @@ fn a_failed_node_is_a_case_with_its_records() {
     );
     view.etcd.members.remove(1);
     let gone = open_case(&request("control-2"), &view).unwrap();
-    assert_eq!((gone.kind, gone.targets.len()), (CaseKind::Failed, 0));
+    assert_eq!(
+        (gone.kind, gone.targets.len()),
+        (ReplacementKind::Failed, 0)
+    );
     // Another node is lost as well, of five.
     let mut five = failed();
     five.kubernetes.as_mut().unwrap().desired_replicas = 5;
@@ -223,7 +225,7 @@ fn requests_that_would_lose_something_are_refused() {
     unwanted.new = Some(place("control-4", 4));
     assert_eq!(
         open_case(&unwanted, &world()).unwrap().kind,
-        CaseKind::Unwanted
+        ReplacementKind::Unwanted
     );
     assert_eq!(refused(&request("control-7"), &failed()), "unknown-node");
     assert_eq!(
@@ -509,16 +511,16 @@ fn a_plan_follows_the_journal_and_the_world() {
             .unwrap()
             .state
     };
-    assert_eq!(state(StepId::FenceNode), StepState::Finished);
+    assert_eq!(state(StepId::FenceNode), ReplacementStepState::Finished);
     // It was paused before.
-    assert_eq!(state(StepId::PausePool), StepState::Done);
-    assert_eq!(state(StepId::AllowRollout), StepState::Planned);
-    assert_eq!(state(StepId::RemoveMember), StepState::Planned);
+    assert_eq!(state(StepId::PausePool), ReplacementStepState::Done);
+    assert_eq!(state(StepId::AllowRollout), ReplacementStepState::Planned);
+    assert_eq!(state(StepId::RemoveMember), ReplacementStepState::Planned);
     view.etcd.members.remove(1);
     let planned = plan(&progress, &view, &[]);
     let removal = planned
         .steps
         .iter()
         .find(|it| it.step == StepId::RemoveMember);
-    assert_eq!(removal.unwrap().state, StepState::Done);
+    assert_eq!(removal.unwrap().state, ReplacementStepState::Done);
 }

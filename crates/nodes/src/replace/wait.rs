@@ -16,6 +16,15 @@ pub struct StepPatience {
     pub limit: Duration,
 }
 
+impl Default for StepPatience {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(2),
+            limit: Duration::from_hours(2),
+        }
+    }
+}
+
 /// The wait of one step.
 pub(super) struct StepWait {
     pub(super) step: StepId,

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use model::node_replacement::{ReplacementKind, ReplacementState, ReplacementStepState};
 use nodes::etcd::EtcdCluster;
 use nodes::quorum::MemberId;
 use nodes::replace::{
-    CaseKind, CaseRefusal, JournalError, NodePlace, OpenReplacement, PowerState, ReplacementCase,
-    ReplacementError, ReplacementNews, ReplacementRequest, ReplacementState, ReplacementStore,
-    ReplacementWorld, StepId, StepPatience, StepState, abort, drop_learner, observe, open_case,
-    plan, run,
+    CaseRefusal, JournalError, NodePlace, OpenReplacement, PowerState, ReplacementCase,
+    ReplacementError, ReplacementNews, ReplacementRequest, ReplacementStore, ReplacementWorld,
+    StepId, StepPatience, abort, drop_learner, observe, open_case, plan, run,
 };
 use serde_json::Value;
 
@@ -348,7 +348,7 @@ impl Trial {
                 assert_eq!(state.machines.len(), 3);
                 assert!(state.machines.values().all(|it| !it.is_deleting));
             }
-            if progress.case.kind == CaseKind::Unwanted {
+            if progress.case.kind == ReplacementKind::Unwanted {
                 assert_eq!(state.power[&self.old], PowerState::Off);
             }
         }
@@ -368,7 +368,7 @@ async fn stopped_after_each(scenario: &Scenario) {
     trial.complete(Stops::Each).await;
     // Each step has two entries and an effect.
     let case = trial.opened().progress().case.clone();
-    let least = if case.kind == CaseKind::Failed {
+    let least = if case.kind == ReplacementKind::Failed {
         20
     } else {
         15
@@ -665,7 +665,7 @@ async fn the_plan_shows_the_steps_and_closed_gates() {
     let first = planned(&trial).await;
     assert_eq!(first.closed, []);
     assert_eq!((first.voters.voters, first.fewest_voters), (3, 2));
-    assert_eq!(first.steps[0].state, StepState::Planned);
+    assert_eq!(first.steps[0].state, ReplacementStepState::Planned);
     // A healthy node keeps its place.
     let nodes: Vec<_> = trial.platform.state().nodes.keys().cloned().collect();
     let other = nodes.iter().find(|it| **it != trial.old);
@@ -712,8 +712,8 @@ async fn the_plan_shows_the_steps_and_closed_gates() {
             .unwrap()
             .state
     };
-    assert_eq!(state(StepId::FenceNode), StepState::Finished);
-    assert_eq!(state(StepId::RemoveMember), StepState::Planned);
+    assert_eq!(state(StepId::FenceNode), ReplacementStepState::Finished);
+    assert_eq!(state(StepId::RemoveMember), ReplacementStepState::Planned);
     let entries = std::fs::read_to_string(trial.root.join(&trial.id).join("journal")).unwrap();
     assert!(
         entries.lines().last().unwrap().contains("\"stopped\""),

@@ -81,12 +81,21 @@ pub(crate) fn programs() -> Option<PathBuf> {
 impl Servers {
     /// Starts control-1 to control-`count`; `None`, and a skipped test, without etcd.
     pub(crate) async fn start(count: u8) -> Option<Self> {
+        Self::start_at(count, free_ports(2).unwrap()).await
+    }
+
+    /// [`Servers::start`] with clients at `port`, and peers at the next one.
+    pub(crate) async fn start_at(count: u8, port: u16) -> Option<Self> {
         let authority = Authority::new("etcd of a test").unwrap();
-        Self::start_with(count, Arc::new(authority)).await
+        Self::with(count, Arc::new(authority), port).await
     }
 
     /// [`Servers::start`] with certificates of `authority`.
     pub(crate) async fn start_with(count: u8, authority: Arc<Authority>) -> Option<Self> {
+        Self::with(count, authority, free_ports(2).unwrap()).await
+    }
+
+    async fn with(count: u8, authority: Arc<Authority>, first_port: u16) -> Option<Self> {
         let programs = programs()?;
         // In memory: etcd waits for each write of its log.
         let folder = TempDir::new_in("/dev/shm")
@@ -111,7 +120,7 @@ impl Servers {
             places: BTreeMap::new(),
             running: BTreeMap::new(),
             data: BTreeMap::new(),
-            first_port: free_ports(2).unwrap(),
+            first_port,
             starts: 0,
         };
         let names: Vec<_> = (1..=count)

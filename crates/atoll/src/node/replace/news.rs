@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
-use nodes::replace::{ReplacementEntry, ReplacementEvent, ReplacementNews, StepId, TwoVoterWindow};
+use model::node_replacement::TwoVoterWindow;
+use nodes::replace::{ReplacementEntry, ReplacementEvent, ReplacementNews, StepId};
 use service::clock;
 
 use crate::terminal;

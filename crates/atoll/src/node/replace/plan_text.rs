@@ -1,6 +1,7 @@
 //! A plan as a screen.
 
-use nodes::replace::{CaseKind, NodePlace, ReplacementPlan, StepState, StepUndo};
+use model::node_replacement::{ReplacementKind, ReplacementStepState};
+use nodes::replace::{NodePlace, ReplacementPlan, StepUndo};
 
 use crate::catalog::table::table;
 
@@ -8,8 +9,10 @@ use crate::catalog::table::table;
 pub(super) fn screen(plan: &ReplacementPlan) -> String {
     let case = &plan.case;
     let order = match case.kind {
-        CaseKind::Failed => "failed: its member leaves, then the new one joins",
-        CaseKind::Unwanted => "healthy and unwanted: the new member joins, then this one leaves",
+        ReplacementKind::Failed => "failed: its member leaves, then the new one joins",
+        ReplacementKind::Unwanted => {
+            "healthy and unwanted: the new member joins, then this one leaves"
+        }
     };
     let mut facts = vec![format!("{} {order}", place(&case.old))];
     if case.new == case.old {
@@ -49,11 +52,11 @@ pub(super) fn screen(plan: &ReplacementPlan) -> String {
         .iter()
         .map(|step| {
             let state = match step.state {
-                StepState::Finished => "finished",
-                StepState::Done => "done already",
-                StepState::Started => "begun",
-                StepState::Planned if step.only_waits => "waits",
-                StepState::Planned => "planned",
+                ReplacementStepState::Finished => "finished",
+                ReplacementStepState::Done => "done already",
+                ReplacementStepState::Started => "begun",
+                ReplacementStepState::Planned if step.only_waits => "waits",
+                ReplacementStepState::Planned => "planned",
             };
             let undo = match step.undo {
                 StepUndo::Nothing => "nothing to undo".to_owned(),

@@ -3,25 +3,25 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use model::node_replacement::{NodeReplacementPlan, ReplacementState};
 use nodes::etcd::EtcdCluster;
 use nodes::hardware::NodeBmcs;
 use nodes::kubernetes::{ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE};
 use nodes::replace::{
     KubernetesSide as _, OpenReplacement, ReplacementCase, ReplacementNews, ReplacementProgress,
-    ReplacementRequest, ReplacementState, ReplacementStore, ReplacementWorld, StepPatience, abort,
-    drop_learner, observe, open_case, plan, record_template, run,
+    ReplacementRequest, ReplacementStore, ReplacementWorld, StepPatience, abort, drop_learner,
+    observe, open_case, plan, record_template, run,
 };
 use serde_json::Value;
 use service::{Error, clock};
 
 use super::news::NewsPrinter;
+use super::publisher::{ProgressPublisher, publish_changes, publish_last};
 use super::{NodeReplaceArgs, machines, new_records, plan_text};
 use crate::node::etcd;
 use crate::terminal;
 use crate::up::account::{self, Account};
 
-/// Pause between observations.
-const POLL: std::time::Duration = std::time::Duration::from_secs(2);
 /// Renewals of the lease within its duration.
 const RENEWALS: u32 = 4;
 
@@ -48,8 +48,8 @@ impl ReplacementSession {
             store: store.map_err(|error| Error::new(doing(), error))?,
             person: person(),
             patience: StepPatience {
-                poll: POLL,
                 limit: std::time::Duration::from_mins(arguments.step_limit),
+                ..StepPatience::default()
             },
         })
     }
@@ -77,7 +77,7 @@ impl ReplacementSession {
         let others: Vec<_> = others.into_iter().map(|(id, _)| id).collect();
         let plan = plan(&progress, &view, &others);
         if arguments.json {
-            let json = serde_json::to_string_pretty(&plan);
+            let json = serde_json::to_string_pretty(&NodeReplacementPlan::from(&plan));
             terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
         } else {
             terminal::print(&plan_text::screen(&plan));
@@ -109,17 +109,29 @@ impl ReplacementSession {
         let (mut replacement, machines) = self.prepare(arguments).await?;
         let by_hand = machines::instructions(&machines, &replacement.progress().case.new);
         let mut printer = NewsPrinter::new(replacement.progress().window, by_hand);
-        let mut listener = |news: ReplacementNews<'_>| printer.hear(news);
-        let world = self.world(&machines);
-        let (replacement, store) = (&mut replacement, &self.store);
-        let ended = if arguments.abort {
-            abort(replacement, store, world, &mut listener).await
-        } else if arguments.drop_learner {
-            let dropped = drop_learner(replacement, store, world, &mut listener).await;
-            dropped.map(drop)
-        } else {
-            run(replacement, store, world, &mut listener).await
+        let mut publisher = ProgressPublisher::new(&replacement);
+        let reports = publisher.reports();
+        let mut listener = |news: ReplacementNews<'_>| {
+            publisher.hear(news);
+            printer.hear(news)
         };
+        let world = self.world(&machines);
+        let (open, store) = (&mut replacement, &self.store);
+        let acting = async {
+            if arguments.abort {
+                abort(open, store, world, &mut listener).await
+            } else if arguments.drop_learner {
+                let dropped = drop_learner(open, store, world, &mut listener).await;
+                dropped.map(drop)
+            } else {
+                run(open, store, world, &mut listener).await
+            }
+        };
+        let ended = tokio::select! {
+            ended = acting => ended,
+            never = publish_changes(&self.cluster, reports.clone()) => match never {},
+        };
+        publish_last(&self.cluster, &reports).await;
         ended.map_err(|error| {
             let journal = arguments.state.join(&replacement.id);
             let reason = format!(

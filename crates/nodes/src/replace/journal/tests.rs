@@ -4,14 +4,13 @@ use std::path::Path;
 
 use chrono::DateTime;
 use faults::{Campaign, DONE, FOLDER};
+use model::node_replacement::{ReplacementKind, ReplacementState};
 use proptest::prelude::*;
 
 use super::*;
 use crate::quorum::MemberId;
-use crate::replace::case::{CaseKind, NodePlace, ReplacementCase, ReplacementRequest};
-use crate::replace::progress::{
-    ReplaceStepOutcome, ReplacementEvent, ReplacementState, StepIntent,
-};
+use crate::replace::case::{NodePlace, ReplacementCase, ReplacementRequest};
+use crate::replace::progress::{ReplaceStepOutcome, ReplacementEvent, StepIntent};
 use crate::replace::step::StepId;
 use crate::replace::store::ReplacementStore;
 
@@ -32,7 +31,7 @@ fn case() -> ReplacementCase {
         address: "192.0.2.12".parse().unwrap(),
     };
     ReplacementCase {
-        kind: CaseKind::Failed,
+        kind: ReplacementKind::Failed,
         old: place.clone(),
         new: place,
         targets: BTreeSet::from([MemberId(7)]),
