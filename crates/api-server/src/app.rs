@@ -25,6 +25,7 @@ pub(crate) mod ignored_validations;
 pub(crate) mod infra_envs;
 pub(crate) mod install_config;
 pub(crate) mod installation;
+pub(crate) mod installed_nodes;
 pub(crate) mod ipxe;
 mod job_work;
 pub(crate) mod jobs;
@@ -134,6 +135,7 @@ pub(crate) struct ServerState {
     explanations: Semaphore,
     pub(crate) jobs: jobs::Jobs,
     pub(crate) bmc_boots: bmc_boots::BmcBoots,
+    installed_reads: installed_nodes::InstalledReads,
     /// Checks of the site.
     site_reports: site_checks::SiteReports,
     refreshes: pending_refresh::Refreshes,
@@ -185,6 +187,7 @@ impl ApiServer {
             explanations: Semaphore::new(1),
             jobs: jobs::Jobs::new(carry_in),
             bmc_boots: bmc_boots::BmcBoots::default(),
+            installed_reads: installed_nodes::InstalledReads::default(),
             site_reports: site_checks::SiteReports::default(),
             refreshes: pending_refresh::Refreshes::default(),
         }))

@@ -19,6 +19,7 @@ pub(crate) mod files;
 pub(crate) mod hosts;
 pub(crate) mod infra_envs;
 pub(crate) mod installation;
+pub(crate) mod installed_nodes;
 pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod manifests;

@@ -1,12 +1,13 @@
 //! Limits of the API server for its clients.
 
+use nodes::kubernetes::MAX_REPORT_BYTES;
 use nodes::redfish::BMC_CONCURRENCY;
 use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
 
 use crate::app::{
-    agent, bmc_boots, cache, clusters, declarations, events, explain, jobs, manifests, operators,
-    release_images, transaction,
+    agent, bmc_boots, cache, clusters, declarations, events, explain, installed_nodes, jobs,
+    manifests, operators, release_images, transaction,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::files::MAX_UPLOADS;
@@ -20,6 +21,7 @@ pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
     limits.extend(of_own_operations());
     limits.extend(of_jobs());
     limits.extend(of_bmc_boots(settings));
+    limits.extend(of_installed_nodes());
     limits.extend(of_replies());
     limits.extend(of_records(settings));
     limits.extend(of_files(settings));
@@ -197,6 +199,42 @@ fn of_bmc_boots(settings: &Settings) -> [Limit; 9] {
             Bound::Count(bmc_boots::ERROR_LENGTH as u64, "characters"),
             "host",
             "the rest is cut off",
+        ),
+    ]
+}
+
+fn of_installed_nodes() -> [Limit; 5] {
+    let nodes = |count: usize| Bound::Count(count as u64, "nodes");
+    [
+        Limit::fixed(
+            "installed clusters read at a time",
+            Bound::Count(installed_nodes::READS as u64, "clusters"),
+            "replica",
+            "waits",
+        ),
+        Limit::fixed(
+            "read of an installed cluster",
+            Bound::Time(installed_nodes::READ_LIMIT),
+            "request",
+            "503",
+        ),
+        Limit::fixed(
+            "name of a node in a plan of a replacement",
+            bytes(installed_nodes::NAME_BYTES),
+            "node",
+            "400",
+        ),
+        Limit::fixed(
+            "lost nodes in a plan of a replacement",
+            nodes(installed_nodes::MAX_LOST),
+            "request",
+            "400",
+        ),
+        Limit::fixed(
+            "published progress of a replacement",
+            bytes(MAX_REPORT_BYTES),
+            "cluster",
+            "409",
         ),
     ]
 }

@@ -20,8 +20,8 @@ use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, bmc_boots, clusters, declarations, dry_run, events, expected_hosts, explain,
-    files, hosts, infra_envs, installation, jobs, logs, manifests, operators, release_images,
-    site_checks, support, versions,
+    files, hosts, infra_envs, installation, installed_nodes, jobs, logs, manifests, operators,
+    release_images, site_checks, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -89,6 +89,9 @@ fn installation_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "V2DownloadClusterLogs" => get(logs::download),
         "v2UpdateClusterLogsProgress" => put(logs::cluster_progress),
         "v2UpdateHostLogsProgress" => put(logs::host_progress),
+        "listInstalledNodes" => get(installed_nodes::list),
+        "getNodeReplacement" => get(installed_nodes::replacement),
+        "planNodeReplacement" => post(installed_nodes::plan),
         _ => return None,
     })
 }

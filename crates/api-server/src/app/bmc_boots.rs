@@ -187,7 +187,7 @@ impl ApiServer {
     }
 
     /// Reads BMC_CA_FILE for each request: a new authority needs no restart.
-    async fn redfish_connector(&self) -> Result<RedfishConnector, Error> {
+    pub(super) async fn redfish_connector(&self) -> Result<RedfishConnector, Error> {
         let path = self.settings.bmc_ca_file.clone();
         let doing = "reading BMC_CA_FILE";
         blocking::run(doing, move || {

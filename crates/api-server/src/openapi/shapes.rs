@@ -12,6 +12,7 @@ use model::cluster::{
     ClusterFinalizingProgress, ClusterUpdateParams, CompletionParams,
     DisconnectedClusterCreateParams, ImportClusterParams,
 };
+use model::cluster_nodes::NodesReport;
 use model::declaration::AppliedDeclaration;
 use model::domains::ManagedDomain;
 use model::events::Event;
@@ -26,6 +27,7 @@ use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Pre
 use model::jobs::{ArchiveList, Job, JobCreateParams, RehearsalOptions};
 use model::logs::LogsProgressParams;
 use model::manifests::{ClusterManifest, CreateManifestParams, UpdateManifestParams};
+use model::node_replacement::{NodeReplacement, NodeReplacementPlan, ReplacementPlanParams};
 use model::operators::{BundleDescription, MonitoredOperator, OperatorMonitorReport};
 use model::schema::RecordSchemas;
 use model::steps::{StepReply, Steps};
@@ -214,6 +216,9 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("v2SetIgnoredValidations", 201, Json(of::<Value>)).body(of::<Value>),
     on("V2GetClusterUISettings", 200, Json(of::<String>)),
     on("V2UpdateClusterUISettings", 200, Json(of::<String>)).body(of::<String>),
+    on("listInstalledNodes", 200, Json(of::<NodesReport>)),
+    on("getNodeReplacement", 200, Json(of::<NodeReplacement>)),
+    on("planNodeReplacement", 200, Json(of::<NodeReplacementPlan>)).body(of::<ReplacementPlanParams>),
     on("exportAuditRecords", 200, JsonLines(of::<AuditRecord>)).query(&["after"]),
     on("checkSite", 200, Json(of::<DoctorReport>)),
     on("listReleaseImages", 200, Json(of::<Vec<OfferedRelease>>)),
