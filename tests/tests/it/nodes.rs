@@ -4,6 +4,7 @@ mod approve;
 mod backup;
 mod cluster;
 mod controller;
+mod installer_api;
 mod join;
 mod lease;
 mod replace;

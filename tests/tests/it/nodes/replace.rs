@@ -31,9 +31,9 @@ const IMAGE: &str = "http://192.0.2.1:8080/control-2.iso?token=s3cret-token";
 const POLL: Duration = Duration::from_millis(100);
 
 /// A cluster with one failed control node.
-struct Site {
-    cluster: Cluster,
-    servers: Servers,
+pub(super) struct Site {
+    pub(super) cluster: Cluster,
+    pub(super) servers: Servers,
     etcd: EtcdCluster,
     rack: BmcRack,
     failed: MemberId,
@@ -41,7 +41,7 @@ struct Site {
 
 /// The new machine.
 #[derive(Debug, PartialEq, Eq)]
-enum Progress {
+pub(super) enum Progress {
     Waiting,
     ClientCertificate,
     ServingCertificate,
@@ -54,9 +54,14 @@ impl Site {
         let Some(cluster) = Cluster::start().await? else {
             return Ok(None);
         };
-        let Some(mut servers) = Servers::start(3).await else {
+        let Some(servers) = Servers::start(3).await else {
             return Ok(None);
         };
+        Ok(Some(Self::of(cluster, servers).await?))
+    }
+
+    /// Adds the records and the failure.
+    pub(super) async fn of(cluster: Cluster, mut servers: Servers) -> Result<Self> {
         cluster.add_platform().await?;
         cluster.admit_requests().await?;
         let rack = BmcRack::start(BmcRackPlan::of(&BMC_PROFILES[0], 3)).await?;
@@ -75,7 +80,7 @@ impl Site {
             failed,
         };
         site.add_records().await?;
-        Ok(Some(site))
+        Ok(site)
     }
 
     async fn add_records(&self) -> Result<()> {
@@ -171,7 +176,7 @@ impl Site {
         self.cluster.create(MACHINES, &machine).await
     }
 
-    fn command(&self, arguments: &[&str]) -> Result<Command> {
+    pub(super) fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(program("atoll")?);
         command.args(["node", "replace", NODE]).args(arguments);
         command.arg("--kubeconfig").arg(&self.cluster.kubeconfig);
@@ -191,7 +196,7 @@ impl Site {
         Ok(command)
     }
 
-    fn state(&self) -> String {
+    pub(super) fn state(&self) -> String {
         let path = self.cluster.scratch.path().join("replacements");
         path.display().to_string()
     }
@@ -281,7 +286,7 @@ impl Site {
     }
 
     /// Runs the command until it ends, or its output has the text of `kill`: then it is killed.
-    async fn run(&mut self, kill: Option<&str>, mut progress: Progress) -> Result<Run> {
+    pub(super) async fn run(&mut self, kill: Option<&str>, mut progress: Progress) -> Result<Run> {
         let output = self.cluster.scratch.path().join("replace.log");
         let log = File::create(&output)?;
         let state = self.state();
@@ -315,10 +320,10 @@ impl Site {
 }
 
 /// The end of a run; no status after a kill.
-struct Run {
-    status: Option<ExitStatus>,
-    text: String,
-    progress: Progress,
+pub(super) struct Run {
+    pub(super) status: Option<ExitStatus>,
+    pub(super) text: String,
+    pub(super) progress: Progress,
 }
 
 /// Killed with a failed test.
