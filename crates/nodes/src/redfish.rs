@@ -18,6 +18,7 @@ mod document;
 mod endpoint;
 mod error;
 mod http;
+mod image_address;
 mod insert_form;
 mod inventory;
 mod link;
@@ -40,6 +41,7 @@ pub use boot_override::{BootOverride, BootTarget};
 pub use connector::{BmcAccess, BmcCredentials, RedfishConnector};
 pub use endpoint::RedfishEndpoint;
 pub use error::BmcError;
+pub use image_address::{image_token, without_image_tokens};
 pub use insert_form::InsertForm;
 pub use inventory::{BmcInventory, BmcNic};
 pub use many::{

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use net::web::shown;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -10,6 +9,7 @@ use url::Url;
 use super::bmc::Bmc;
 use super::document::RedfishDocument;
 use super::error::BmcError;
+use super::image_address::{shown_address, shown_url};
 use super::quirks::{BmcQuirks, OverrideModeUse, VirtualCdBoot};
 use super::timing::PollDeadline;
 
@@ -29,7 +29,7 @@ impl fmt::Debug for BootTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::VirtualCd => f.write_str("VirtualCd"),
-            Self::UefiHttp(uri) => f.debug_tuple("UefiHttp").field(&shown(uri)).finish(),
+            Self::UefiHttp(uri) => f.debug_tuple("UefiHttp").field(&shown_url(uri)).finish(),
             Self::Disk => f.write_str("Disk"),
         }
     }
@@ -44,7 +44,7 @@ pub struct BootOverride {
     pub enabled: Option<String>,
     /// `UEFI` or `Legacy`.
     pub mode: Option<String>,
-    /// Address of UEFI HTTP boot, without its query.
+    /// Address of UEFI HTTP boot, without query and token.
     pub http_uri: Option<String>,
     /// Targets that the BMC names.
     pub targets: Vec<String>,
@@ -55,12 +55,11 @@ impl BootOverride {
         let uri = document.text("/Boot/HttpBootUri");
         // sushy-tools writes a missing one as a word.
         let uri = uri.filter(|uri| *uri != "None");
-        let without_query = |uri: &str| uri.split('?').next().unwrap_or_default().to_owned();
         Self {
             target: document.owned_text("/Boot/BootSourceOverrideTarget"),
             enabled: document.owned_text("/Boot/BootSourceOverrideEnabled"),
             mode: document.owned_text("/Boot/BootSourceOverrideMode"),
-            http_uri: uri.map(without_query),
+            http_uri: uri.map(shown_address),
             targets: document
                 .texts("/Boot/BootSourceOverrideTarget@Redfish.AllowableValues")
                 .unwrap_or_default(),
@@ -202,7 +201,7 @@ impl Bmc {
     /// Errors: Unsupported; NotApplied – the BMC reads another boot source.
     pub async fn boot_once(&mut self, target: &BootTarget) -> Result<(), BmcError> {
         if let BootTarget::UefiHttp(uri) = target {
-            self.session.hide_query(uri);
+            self.session.hide_tokens(uri);
         }
         let is_of_dell = self.quirks.virtual_cd == VirtualCdBoot::DellServerBoot;
         if is_of_dell && *target == BootTarget::VirtualCd && self.boot_dell_virtual_cd().await? {
@@ -264,7 +263,7 @@ impl Bmc {
                     target: Some(change.target.clone()),
                     enabled: Some(change.enabled.to_owned()),
                     mode: None,
-                    http_uri: change.http_uri.as_deref().map(without_query),
+                    http_uri: change.http_uri.as_deref().map(shown_address),
                     targets: Vec::new(),
                 };
                 return Err(BmcError::NotApplied {
@@ -300,10 +299,6 @@ impl Bmc {
             Err(error) => Err(error),
         }
     }
-}
-
-fn without_query(uri: &str) -> String {
-    uri.split('?').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use url::Url;
 use super::bmc::Bmc;
 use super::error::BmcError;
 use super::http::RedfishRequest;
+use super::image_address::shown_url;
 use super::insert_form::InsertForm;
 use super::link::RedfishPath;
 use super::media_slot::{MediaSlot, unsupported};
@@ -111,7 +112,7 @@ impl Bmc {
         image: &Url,
         size_bytes: Option<u64>,
     ) -> Result<MediaSlot, BmcError> {
-        self.session.hide_query(image);
+        self.session.hide_tokens(image);
         let slots = self.media().await?;
         let is_there =
             |slot: &MediaSlot| slot.holds_exactly(image) && !self.quirks.shows_stale_media;
@@ -184,7 +185,7 @@ impl Bmc {
         }
         Err(BmcError::NotApplied {
             doing: "insert the medium",
-            expected: net::web::shown(image),
+            expected: shown_url(image),
             seen: read.content(),
             cause,
         })

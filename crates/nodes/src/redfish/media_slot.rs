@@ -1,10 +1,10 @@
 //! A virtual medium as read: its content, its actions, its limits.
 
-use net::web::shown;
 use url::Url;
 
 use super::document::RedfishDocument;
 use super::error::BmcError;
+use super::image_address::shown_address;
 use super::link::RedfishPath;
 
 /// Largest image of a BMC that copies it into its own memory before the host boots. Units: bytes.
@@ -38,7 +38,7 @@ impl MediaSlot {
         Ok(Some(Self {
             name: document.path.name().to_owned(),
             is_inserted: is_inserted(&document),
-            image: document.text("/Image").map(without_query),
+            image: document.text("/Image").map(shown_address),
             insert: action("InsertMedia")?,
             eject: action("EjectMedia")?,
             document,
@@ -49,8 +49,8 @@ impl MediaSlot {
     pub(super) fn holds(&self, image: &Url) -> bool {
         let names = ["/Image", "/ImageName"].map(|it| self.document.text(it));
         let file = file_name(image.path());
-        let is_image =
-            |name: &str| name == image.as_str() || file_name(&without_query(name)) == file;
+        let path = |name: &str| name.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let is_image = |name: &str| name == image.as_str() || file_name(&path(name)) == file;
         self.is_inserted && names.into_iter().flatten().any(is_image)
     }
 
@@ -109,18 +109,6 @@ fn is_inserted(document: &RedfishDocument) -> bool {
     }
     let has_image = document.text("/Image").is_some();
     document.flag("/Inserted").unwrap_or(has_image)
-}
-
-fn without_query(image: &str) -> String {
-    let image: String = image
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(500)
-        .collect();
-    match Url::parse(&image) {
-        Ok(url) => shown(&url),
-        Err(_) => image.split('?').next().unwrap_or_default().to_owned(),
-    }
 }
 
 fn file_name(path: &str) -> &str {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::image_address::HIDDEN;
+
 /// Messages of one answer that are read.
 const COUNT_LIMIT: usize = 8;
 /// Longest text of a reason. Units: characters.
@@ -78,7 +80,7 @@ pub(super) fn reason(messages: &[RedfishMessage], status: u16) -> String {
 pub(super) fn without_secrets(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|it| !it.is_empty()) {
-        text = text.replace(secret, "[hidden]");
+        text = text.replace(secret, HIDDEN);
     }
     text
 }

@@ -5,14 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::bmc_boot::BmcBootState;
 use model::time::Timestamp;
+use nodes::redfish::{image_token, without_image_tokens};
 use uuid::Uuid;
 
 use crate::db::bmc_boots::BmcBootChange;
 
 /// Longest stored error. Units: characters.
 pub(crate) const ERROR_LENGTH: usize = 1000;
-/// Parts of the addresses of images, in front of their tokens. Source: `rules::urls::download_url`.
-const TOKEN_PLACES: [&str; 2] = ["/byapikey/", "/bytoken/"];
 /// Shown in place of a token.
 const HIDDEN: &str = "[hidden]";
 
@@ -102,39 +101,16 @@ fn change((request, name): (Uuid, &str), report: BmcBootReport, now: Timestamp) 
 /// A text of a BMC that may be stored: bounded, on one line, and without the tokens of images. The client hides
 /// passwords and queries; these tokens are in paths, also in those of images that were inserted before.
 pub(super) fn storable(text: &str, image_path: &str) -> String {
-    let mut text: String = text
+    let text: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
-    for place in TOKEN_PLACES {
-        text = without_tokens(&text, place);
-        // A BMC may repeat the token elsewhere than in an address.
-        let own = image_path.split_once(place).map(|(_, rest)| token(rest));
-        if let Some(own) = own.filter(|own| !own.is_empty()) {
-            text = text.replace(own, HIDDEN);
-        }
+    let mut text = without_image_tokens(&text);
+    // A BMC may repeat the token elsewhere than in an address.
+    if let Some(own) = image_token(image_path) {
+        text = text.replace(own, HIDDEN);
     }
     text.chars().take(ERROR_LENGTH).collect()
-}
-
-/// Hides the tokens behind `place`. BMCs cut long texts: the last token may be a part of one.
-fn without_tokens(text: &str, place: &str) -> String {
-    let mut parts = text.split(place);
-    let mut hidden = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        hidden.push_str(place);
-        hidden.push_str(HIDDEN);
-        hidden.push_str(&part[token(part).len()..]);
-    }
-    hidden
-}
-
-/// The token at the start of a text: the characters of JSON web tokens.
-fn token(text: &str) -> &str {
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
-    let token = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
-    // A full stop behind it ends a sentence.
-    token.trim_end_matches('.')
 }
 
 #[cfg(test)]
