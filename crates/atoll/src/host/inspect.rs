@@ -97,6 +97,9 @@ fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 9] {
     let nics: Vec<_> = nics.collect();
     let boot = [
         inventory.boot.mode.as_deref(),
+        inventory
+            .secure_boot
+            .and_then(|is_on| is_on.then_some("secure")),
         inventory.has_virtual_media.then_some("CD"),
         inventory.has_uefi_http.then_some("HTTP"),
     ];

@@ -45,6 +45,7 @@ pub(super) fn read(bmc: &SimulatedBmc, path: &str) -> BmcAnswer {
             return with_tag(bmc, settings(bmc, &state), state.version);
         }
         Some("ResetActionInfo") if profile.has_action_info => Some(action_info(bmc)),
+        Some("SecureBoot") => profile.secure_boot.map(secure_boot),
         Some("EthernetInterfaces") => {
             let count = bmc.host.macs.len();
             let ids: Vec<String> = (1..=count).map(|id| id.to_string()).collect();
@@ -164,11 +165,20 @@ fn system(bmc: &SimulatedBmc, state: &BmcState) -> Value {
     if profile.has_media_below_system {
         body["VirtualMedia"] = link(bmc, &profile.media_path());
     }
+    if profile.secure_boot.is_some() {
+        body["SecureBoot"] = link(bmc, &format!("{path}/SecureBoot"));
+    }
     if profile.has_settings {
         body["@Redfish.Settings"] =
             json!({ "SettingsObject": link(bmc, &format!("{path}/Settings")) });
     }
     body
+}
+
+/// Source: DSP0268 SecureBoot.
+fn secure_boot(is_on: bool) -> Value {
+    let current = if is_on { "Enabled" } else { "Disabled" };
+    json!({ "Id": "SecureBoot", "SecureBootEnable": is_on, "SecureBootCurrentBoot": current })
 }
 
 fn boot(bmc: &SimulatedBmc, state: &BmcState, shown: &SimulatedOverride) -> Value {

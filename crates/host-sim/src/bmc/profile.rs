@@ -80,6 +80,8 @@ pub struct BmcProfile {
     pub resets_mode: bool,
     /// Writes that are refused while the host starts.
     pub start_lasts: u32,
+    /// Whether UEFI Secure Boot is on; none without the resource.
+    pub secure_boot: Option<bool>,
     /// Whether writes need an entity tag.
     pub needs_if_match: bool,
     /// Whether entity tags are weak.
@@ -155,6 +157,7 @@ const STANDARD: BmcProfile = BmcProfile {
     demands_full_override: false,
     resets_mode: false,
     start_lasts: 0,
+    secure_boot: Some(true),
     needs_if_match: false,
     has_weak_tags: false,
     matches_strong_only: false,
@@ -245,6 +248,7 @@ pub static BMC_PROFILES: &[BmcProfile] = &[
         model: "SYS-510T-MR",
         bmc_model: "ASPEED",
         firmware: "01.03.16",
+        secure_boot: Some(false),
         has_media_below_system: false,
         media: &[disc("CD1", true)],
         refused_parameters: &["Inserted", "WriteProtected"],
@@ -318,6 +322,7 @@ pub static BMC_PROFILES: &[BmcProfile] = &[
         vendor: None,
         product: "",
         extension: "",
+        secure_boot: None,
         manufacturer: "Sushy Emulator",
         model: "",
         has_sessions: false,

@@ -133,6 +133,7 @@ fn inventory() -> BmcInventory {
         bios_version: Some("1.2".to_owned()),
         bmc_model: None,
         bmc_firmware: None,
+        secure_boot: None,
         has_virtual_media: true,
         has_uefi_http: false,
     }

@@ -44,6 +44,8 @@ pub struct BmcInventory {
     pub bmc_model: Option<String>,
     /// Version of the BMC's firmware.
     pub bmc_firmware: Option<String>,
+    /// Whether the last start was one with UEFI Secure Boot.
+    pub secure_boot: Option<bool>,
     /// Whether the BMC has virtual media.
     pub has_virtual_media: bool,
     /// Whether the BMC names UEFI HTTP boot among its boot sources.
@@ -111,6 +113,7 @@ impl Bmc {
     pub async fn inventory(&mut self) -> Result<BmcInventory, BmcError> {
         let system = self.read_system().await?;
         let nics = self.nics(&system).await?;
+        let secure_boot = self.secure_boot(&system).await?;
         let boot = BootOverride::of(&system);
         let manager = |pointer: &str| self.manager.as_ref().and_then(|it| it.owned_text(pointer));
         let links = [Some(&system), self.manager.as_ref()];
@@ -133,10 +136,28 @@ impl Bmc {
             bios_version: system.owned_text("/BiosVersion"),
             bmc_model: manager("/Model"),
             bmc_firmware: manager("/FirmwareVersion"),
+            secure_boot,
             has_virtual_media: links.into_iter().flatten().any(has_media),
             has_uefi_http: boot.targets.iter().any(|it| it == "UefiHttp"),
             boot,
         })
+    }
+
+    /// Source: DSP0268 SecureBoot.
+    async fn secure_boot(&mut self, system: &RedfishDocument) -> Result<Option<bool>, BmcError> {
+        let Some(path) = system.link("/SecureBoot")? else {
+            return Ok(None);
+        };
+        match self.session.get(&path).await {
+            Ok(document) => Ok(match document.text("/SecureBootCurrentBoot") {
+                Some("Enabled") => Some(true),
+                Some("Disabled") => Some(false),
+                _ => document.flag("/SecureBootEnable"),
+            }),
+            // Of hosts that start in legacy mode.
+            Err(BmcError::NotFound { .. } | BmcError::Refused { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn nics(&mut self, system: &RedfishDocument) -> Result<Vec<BmcNic>, BmcError> {

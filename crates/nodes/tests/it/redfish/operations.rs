@@ -52,6 +52,7 @@ async fn inventories_are_read_and_sessions_are_ended() {
             "{family}"
         );
         assert_eq!(read.power, PowerState::Off, "{family}");
+        assert_eq!(read.secure_boot, profile.secure_boot, "{family}");
         assert!(read.has_virtual_media && read.has_uefi_http, "{family}");
         assert_eq!(simulated.open_sessions(), 0, "{family}");
         assert_eq!(
