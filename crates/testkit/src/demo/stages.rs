@@ -222,13 +222,7 @@ impl Journey<'_> {
         machines: &mut Machines,
         cluster_id: &str,
     ) -> Result<()> {
-        self.client
-            .send(
-                Method::POST,
-                &format!("/v2/clusters/{cluster_id}/actions/install"),
-                None,
-            )
-            .await?;
+        self.request_installation(cluster_id).await?;
         self.console
             .step("installation accepted; the installer runs out of the release image");
         watch
@@ -259,6 +253,26 @@ impl Journey<'_> {
             .await?;
         self.console.step("the cluster is installed");
         Ok(())
+    }
+
+    /// A server that is killed may have accepted the request that it did not answer.
+    async fn request_installation(&self, cluster_id: &str) -> Result<()> {
+        let path = format!("/v2/clusters/{cluster_id}/actions/install");
+        loop {
+            let Err(error) = self.client.send(Method::POST, &path, None).await else {
+                return Ok(());
+            };
+            if !error.chain().any(|it| it.is::<reqwest::Error>()) {
+                return Err(error);
+            }
+            let cluster = self
+                .client
+                .get(&format!("/v2/clusters/{cluster_id}"))
+                .await?;
+            if text(&cluster, "status") != "ready" {
+                return Ok(());
+            }
+        }
     }
 
     async fn take_credentials(&self, cluster_id: &str, cluster: &Value) -> Result<()> {
