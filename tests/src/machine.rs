@@ -15,8 +15,8 @@ use tokio::process::{Child, Command};
 
 use crate::scratch::Scratch;
 
-/// Longest boot: machines are emulated, on busy processors.
-const BOOT_LIMIT: Duration = Duration::from_mins(5);
+/// Longer boots are hangs, also of emulated machines on busy processors.
+const BOOT_LIMIT: Duration = Duration::from_mins(20);
 /// Files of the Debian package ovmf: firmware, and its variables before the first boot. With Secure Boot, the keys of
 /// Microsoft are among them.
 const UEFI: [&str; 2] = [

@@ -72,6 +72,8 @@ const BROWSERS: [&str; 4] = [
 ];
 /// Tests that write a fixture of the current state into the source tree; no checks.
 const WRITERS: &str = "writes_the_next_";
+/// Tests that emulate machines, whose firmware has timeouts of its own: in a full run, nothing runs beside them.
+const EMULATED: &str = "emulated::";
 
 /// Runs all stages, also after a failure, and prints the count as the last line.
 pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
@@ -251,9 +253,21 @@ fn tests(report: &mut TestReport, full: bool) {
         .iter()
         .partition(|program| program.is_integration);
     report.add_tests("unit tests", || programs::run(unit, &arguments, prepare));
+    let others = if full {
+        [&arguments[..], &["--skip", EMULATED]].concat()
+    } else {
+        arguments
+    };
     report.add_tests("integration tests", || {
-        programs::run(integration, &arguments, prepare)
+        programs::run(integration.iter().copied(), &others, prepare)
     });
+    if full {
+        let systems = integration.into_iter().filter(|it| it.is_of("tests", "it"));
+        let arguments = [EMULATED, "--include-ignored", "--test-threads=2"];
+        report.add_tests("emulated machines", || {
+            programs::run(systems, &arguments, prepare)
+        });
+    }
     report.add_tests("examples in docs", || {
         counted(linted(&mut cargo(&["test", "--workspace", "--doc"])))
     });

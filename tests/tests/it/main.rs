@@ -1,7 +1,6 @@
 //! The whole system as users run it: started, killed, stopped and queried from outside.
 
-mod boots;
-mod discovery;
+mod emulated;
 mod faults;
 mod kubernetes;
 mod live_images;

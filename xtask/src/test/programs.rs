@@ -184,6 +184,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl TestProgram {
+    /// Whether it is this target of a package.
+    pub(super) fn is_of(&self, package: &str, target: &str) -> bool {
+        self.package == package && self.target == target
+    }
+
     /// Position among the programs of a stage; others follow those that are listed.
     fn order(&self) -> usize {
         let position = LONGEST.iter().position(|name| *name == self.package);

@@ -42,8 +42,10 @@ impl KubernetesCluster {
     ///
     /// Errors: Conflict – the published progress cannot be read; those of the cluster.
     pub async fn published_replacement(&self) -> Result<NodeReplacement, Error> {
-        let (lease, published) =
-            tokio::try_join!(self.find(&LEASES, REPAIR_LEASE.name), self.find(&PROGRESS, NAME),)?;
+        let (lease, published) = tokio::try_join!(
+            self.find(&LEASES, REPAIR_LEASE.name),
+            self.find(&PROGRESS, NAME),
+        )?;
         Ok(NodeReplacement {
             run: lease.as_ref().and_then(run),
             last: published.as_ref().map(report).transpose()?,

@@ -27,8 +27,8 @@ const LIVE_PROGRAMS: [&str; 4] = [
     "/sbin/blkid",
     "/sbin/wipefs",
 ];
-/// A host boots, registers and sends its inventory on busy processors.
-const DISCOVERY_LIMIT: Duration = Duration::from_mins(4);
+/// A host boots, registers and sends its inventory; more than that is a hang, also on busy processors.
+const DISCOVERY_LIMIT: Duration = Duration::from_mins(20);
 
 /// Services with a live image whose live system runs the agent.
 struct Site {
