@@ -145,7 +145,7 @@ test("a refusal is shown with its reason, and can be corrected", async () => {
   const shown = await enter("4.19.1", `${PLACE}:4.19.1-x86_64`);
   await userEvent.click(submit(shown));
   await shown.findByText(/200 release images were added/);
-  shown.getByText(/Correct what the reason names/);
+  shown.getByText(/Correct the cause/);
   expect(submit(shown).hasAttribute("disabled")).toBe(false);
 });
 

@@ -6,7 +6,8 @@ import {
 } from "@patternfly/react-core";
 import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { ApiError, asApiError, send } from "../api/client";
+import { type ApiError, asApiError, send } from "../api/client";
+import { correctable } from "../api/refusal";
 import { useServices } from "../api/site";
 import { Failure } from "../components/loaded";
 import { ARCHITECTURES, RELEASE_IMAGES, type ReleaseImage, type ReleaseImageParams, architecture, isImage, isVersion, onOffer } from "./records";
@@ -25,12 +26,6 @@ interface Props {
 const EMPTY: ReleaseImageParams = { version: "", cpu_architecture: "x86_64", url: "", default: false };
 
 type State = "editing" | "running" | ApiError;
-
-/** Refusals of the service name the value, or the limit, in their reason. */
-function refusal(error: ApiError): ApiError {
-  if (error.status !== 400 && error.status !== 409) return error;
-  return new ApiError(error.message, "Correct what the reason names, then try again.", error.status, error.values);
-}
 
 export function ReleaseDialog({ images, changed, close, done }: Props) {
   const { t } = useTranslation();
@@ -57,7 +52,7 @@ export function ReleaseDialog({ images, changed, close, done }: Props) {
       done();
       close();
     } catch (error) {
-      setState(refusal(asApiError(error)));
+      setState(correctable(asApiError(error)));
     }
   };
   return (
