@@ -2,6 +2,7 @@
 
 import type { Page } from "playwright-core";
 import type { ArchiveList, ArchiveSet, Job } from "../src/archives/records";
+import type { BmcBootHost } from "../src/bmc_boot/records";
 import type { RehearsalOptions } from "../src/rehearsal/records";
 import type { ReleaseImage } from "../src/releases/records";
 import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
@@ -10,10 +11,13 @@ import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versio
 export type Responses = Record<string, string>;
 
 export const CLUSTER_ID = uuid(1, 1);
+/** An infra-env whose hosts boot by their BMCs. */
+export const INFRA_ENV_ID = uuid(3, 1);
 /** A rehearsal with its result. */
 export const REHEARSAL_ID = uuid(7, 3);
 const STATUSES = ["ready", "insufficient", "installing", "installed", "error", "pending-for-input"];
 const SINCE = "2026-01-02T03:04:05.678Z";
+const NO_TIME = "0001-01-01T00:00:00.000Z";
 const NO_UUID = "00000000-0000-0000-0000-000000000000";
 const GIB = 1024 ** 3;
 
@@ -46,7 +50,7 @@ function inventory(number: number): string {
 function host(number: number): Host {
   const isFailing = number % 5 === 0;
   return {
-    id: uuid(2, number), infra_env_id: uuid(3, 1), cluster_id: CLUSTER_ID, requested_hostname: `host-${number}`, status: isFailing ? "insufficient" : "known",
+    id: uuid(2, number), infra_env_id: INFRA_ENV_ID, cluster_id: CLUSTER_ID, requested_hostname: `host-${number}`, status: isFailing ? "insufficient" : "known",
     status_info: isFailing ? "Host cannot be installed due to following failing validation(s): Require at least 32.00 GiB RAM for role master, found only 16.00 GiB" : "Host is ready to be installed",
     role: number <= 3 ? "master" : "worker", inventory: inventory(number), checked_in_at: SINCE,
     validations_info: JSON.stringify({ hardware: [{ id: "has-memory-for-role", status: isFailing ? "failure" : "success", message: "Require at least 32.00 GiB RAM" }] }),
@@ -94,6 +98,18 @@ function check(number: number): SiteCheck {
 
 function infraEnv(number: number): InfraEnv {
   return { id: uuid(3, number), name: `cluster-${number}_infra-env`, cluster_id: uuid(1, number), type: "full-iso", cpu_architecture: "x86_64", openshift_version: "4.18.30", updated_at: SINCE };
+}
+
+function bmcBoot(number: number): BmcBootHost {
+  const state = (["waiting", "running", "installing", "done", "failed"] as const)[number % 5] ?? "done";
+  const isEnded = state === "done" || state === "failed";
+  return {
+    name: `host-${number}.rack-12.example.org`, address: `redfish-virtualmedia://192.0.2.${number % 255}/redfish/v1/Systems/System.Embedded.1`, state, requested_by: "admin", requested_at: SINCE,
+    started_at: state === "waiting" ? NO_TIME : SINCE, ended_at: isEnded ? "2026-01-02T04:04:05.678Z" : NO_TIME,
+    ...(state === "running" && { step: "check medium and boot source" }),
+    ...(state === "failed" && { error: "https://192.0.2.1/redfish/v1/Managers/1/VirtualMedia/1: the user name or the password is wrong: correct it, and send the request again" }),
+    ...(state === "done" && number % 2 === 0 && { warning: "the boot order starts with PXE: set the disk first" }),
+  };
 }
 
 /** Three image sets, each with a gap and a damaged archive. */
@@ -180,6 +196,8 @@ function responses(clusters: number, hosts: number): Responses {
     [`/clusters/${CLUSTER_ID}`]: { ...cluster(1), hosts: list(hosts, host) },
     [`/clusters/${CLUSTER_ID}/explain`]: isEmpty ? { ...one, outcome: "settled", causes: [] } : { ...one, omitted_causes: 12 },
     "/infra-envs/": list(clusters, infraEnv),
+    [`/infra-envs/${INFRA_ENV_ID}`]: infraEnv(1),
+    [`/infra-envs/${INFRA_ENV_ID}/bmc-boot`]: { hosts: list(Math.min(hosts, 1000), bmcBoot) },
     [`/infra-envs/?cluster_id=${CLUSTER_ID}`]: list(Math.min(clusters, 1), infraEnv),
     "/explain": { items: list(Math.min(clusters, 10), explanation), ...(!isEmpty && { next: "10" }) },
     "/events": list(isEmpty ? 0 : 50, event),
@@ -194,7 +212,7 @@ function responses(clusters: number, hosts: number): Responses {
     "/jobs?kinds=rehearsal&limit=50": list(Math.min(clusters, 10), (number) => rehearsal(number, hosts)),
     "/rehearsal-options": REHEARSAL_OPTIONS,
     "/component-versions": { release_tag: "latest", versions: isEmpty ? {} : { "assisted-installer-service": "registry.example.org:5000/atoll/api-server:latest" } },
-    [`/infra-envs/${uuid(3, 1)}/downloads/image-url`]: { url: `https://images.example.org/byid/${uuid(3, 1)}/4.18/x86_64/full.iso` },
+    [`/infra-envs/${INFRA_ENV_ID}/downloads/image-url`]: { url: `https://images.example.org/byid/${INFRA_ENV_ID}/4.18/x86_64/full.iso` },
   };
   return Object.fromEntries(Object.entries(bodies).map(([path, body]) => [path, JSON.stringify(body)]));
 }

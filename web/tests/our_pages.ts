@@ -1,6 +1,6 @@
 // Every page of ours, and parts of the cluster's page.
 
-import { CLUSTER_ID, REHEARSAL_ID } from "./made_up";
+import { CLUSTER_ID, INFRA_ENV_ID, REHEARSAL_ID } from "./made_up";
 
 export interface OurPage {
   name: string;
@@ -20,6 +20,7 @@ export const PAGES: OurPage[] = [
   { name: "rehearsal", path: "/rehearsal", heading: "Rehearsal" },
   { name: "rehearsal-result", path: `/rehearsal?job=${REHEARSAL_ID}`, heading: "Rehearsal" },
   { name: "infra-envs", path: "/infra-envs", heading: "Discovery images" },
+  { name: "bmc-boot", path: `/infra-envs/${INFRA_ENV_ID}/bmc-boot`, heading: "Boot hosts by their BMCs" },
   { name: "events", path: "/events", heading: "Events" },
   { name: "readiness", path: "/readiness", heading: "Readiness" },
   { name: "versions", path: "/versions", heading: "Versions" },

@@ -4,6 +4,7 @@ import { Button, DescriptionList, DescriptionListDescription, DescriptionListGro
 import { useTranslation } from "react-i18next";
 import type { InfraEnv } from "../api/records";
 import { useResource } from "../api/resource";
+import { BootLink } from "../bmc_boot/boot_link";
 import { Copyable } from "./copyable";
 import { Loaded } from "./loaded";
 
@@ -36,6 +37,7 @@ export function DiscoveryImage({ infraEnv }: { infraEnv: InfraEnv }) {
                 <Button variant="link" isInline component="a" href={url} download={name}>{name}</Button>
               </DescriptionListDescription>
             </DescriptionListGroup>
+            <BootLink infraEnv={infraEnv.id} />
           </DescriptionList>
         );
       }}

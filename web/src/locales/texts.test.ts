@@ -29,12 +29,16 @@ const ENUMS: [file: string, name: string][] = [
   ["model/src/operators.rs", "OperatorStatus"],
   ["doctor/src/report.rs", "CheckStatus"],
   ["doctor/src/report.rs", "CheckGroup"],
+  ["model/src/bmc_boot.rs", "BmcBootState"],
+  ["nodes/src/redfish/procedure.rs", "BootStep"],
   ["model/src/jobs.rs", "JobState"],
   ["model/src/jobs.rs", "ArchiveStep"],
   ["mirror/src/progress.rs", "Phase"],
 ];
 /** Statuses of connections, which the pages make themselves. */
-const CONNECTIONS = ["success", "warning", "failure"];
+const STATUSES = ["success", "warning", "failure"];
+/** The first step of a boot by a BMC, which has no row in its table. */
+const FIRST_STEP = "connect";
 
 /** Members that are texts, of tables that pages are drawn from. */
 const MEMBERS = ["title", "problem"];
@@ -99,7 +103,7 @@ const TEXTS = [...new Set([
   ...Object.values(USES).flatMap(({ title, text }) => [title, text]),
   ...Object.values(CAUSES).flat(),
   ...Object.values(REGISTRY_CAUSES).flat(),
-  ...[...ENUMS.flatMap(identifiers), ...CONNECTIONS].map(words),
+  ...[...ENUMS.flatMap(identifiers), ...STATUSES, FIRST_STEP].map(words),
 ])].sort();
 
 /** Places of values, in the order of the alphabet: languages differ in theirs. */

@@ -22,6 +22,7 @@ export const ROUTES: PageRoute[] = [
   { path: "/clusters/:id", title: "Cluster", component: lazy(() => import("./cluster")) },
   { path: "/rehearsal", title: "Rehearsal", group: "Installation", component: lazy(() => import("./rehearsal")) },
   { path: "/infra-envs", title: "Discovery images", group: "Installation", component: lazy(() => import("./infra_envs")) },
+  { path: "/infra-envs/:id/bmc-boot", title: "Boot hosts by their BMCs", component: lazy(() => import("./bmc_boot")) },
   { path: "/events", title: "Events", group: "Installation", component: lazy(() => import("./events")) },
   { path: "/readiness", title: "Readiness", group: "Site", component: lazy(() => import("./readiness")) },
   { path: "/catalogs", title: "Operator catalogs", group: "Content", needs: "catalogs", component: lazy(() => import("./catalogs")) },
