@@ -3,6 +3,7 @@
 import type { Page } from "playwright-core";
 import type { ArchiveList, ArchiveSet, Job } from "../src/archives/records";
 import type { BmcBootHost } from "../src/bmc_boot/records";
+import type { ClusterNode, NodeList, NodeReplacement, ReplacementStep } from "../src/nodes/records";
 import type { RehearsalOptions } from "../src/rehearsal/records";
 import type { ReleaseImage } from "../src/releases/records";
 import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
@@ -11,6 +12,8 @@ import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versio
 export type Responses = Record<string, string>;
 
 export const CLUSTER_ID = uuid(1, 1);
+/** A cluster with nodes, one of which is replaced. */
+export const INSTALLED_ID = uuid(1, 3);
 /** An infra-env whose hosts boot by their BMCs. */
 export const INFRA_ENV_ID = uuid(3, 1);
 /** A rehearsal with its result. */
@@ -112,6 +115,43 @@ function bmcBoot(number: number): BmcBootHost {
   };
 }
 
+/** Three of the control plane, one of which is lost; the last one is a Machine without a node. */
+function node(number: number, count: number): ClusterNode {
+  const [isLost, isSpare] = [number === 2, number > 3 && number === count];
+  return {
+    node: isSpare ? null : `host-${number}.example.org`, is_ready: !isLost && !isSpare, reason: isLost ? "Kubelet stopped posting node status." : "", is_cordoned: number % 7 === 0, is_control_plane: number <= 3,
+    address: `2001:db8:0:1::${number.toString(16)}`, machine: `cluster-3-x7f2k-${number <= 3 ? "master" : "worker"}-${number}`, machine_phase: isSpare ? "Provisioning" : "Running",
+    host: `host-${number}`, host_state: isSpare ? "provisioning" : "provisioned", is_powered_on: number % 3 === 0 ? null : !isLost, host_error: isLost ? "power management error: the BMC does not answer" : "",
+  };
+}
+
+function nodeList(count: number): NodeList {
+  const isEmpty = count === 0;
+  return {
+    url: "https://api.cluster-3.example.org:6443", version: "4.18.30", topology: "HighlyAvailable", upgrade: isEmpty ? null : "Working towards 4.18.31: 120 of 900 done", nodes: list(count, (number) => node(number, count)),
+    etcd: isEmpty ? null : "2 of 3 members are available, host-2.example.org is unhealthy", rolling_out: isEmpty ? [] : ["Etcd", "KubeAPIServer"],
+    pending_csrs: list(Math.min(count, 120), (number) => ({ name: `csr-${number}x7f2k`, signer: "kubernetes.io/kube-apiserver-client-kubelet", requestor: "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper", created_at: SINCE })),
+    certificates: list(Math.min(count, 9), (number) => ({ secret: `etcd-serving-metrics-host-${number}.example.org`, not_after: SINCE, days_left: number * 30 - 40 })),
+  };
+}
+
+/** One under way; without nodes, there was none. */
+function nodeReplacement(count: number): NodeReplacement {
+  if (count === 0) return { run: null, last: null };
+  const steps = ["Take and check a snapshot of etcd", "Make sure that the old node is off", "Remove the old member from etcd", "Approve the certificates of the new node until it is ready", "Make the new member a voter when it is in sync"];
+  const of = (title: string, index: number): ReplacementStep => ({
+    step: `step-${index}`, title, only_waits: index === 3, state: index < 2 ? "finished" : index === 2 ? "done" : index === 3 ? "started" : "planned", undo: index < 2 ? "nothing" : "stays",
+  });
+  const place = { name: "host-2.example.org", address: "2001:db8:0:1::2" };
+  return {
+    run: { holder: "alice@bastion.example.org, process 4711", since: SINCE, seen_at: SINCE },
+    last: {
+      id: "2026-01-02-host-2", updated_at: SINCE, kind: "failed", old: place, new: place, state: "unfinished", steps: steps.map(of), stopped: null, window: { since: SINCE, until: null },
+      waiting: { step: "step-3", title: steps[3] ?? "", reason: "host-2.example.org has not asked for its certificates", since: SINCE },
+    },
+  };
+}
+
 /** Three image sets, each with a gap and a damaged archive. */
 function archiveSet(number: number): ArchiveSet {
   const [set, sequence] = [number % 3, Math.ceil(number / 3) + (number > 6 ? 2 : 0)];
@@ -195,6 +235,11 @@ function responses(clusters: number, hosts: number): Responses {
     "/clusters/": list(clusters, cluster),
     [`/clusters/${CLUSTER_ID}`]: { ...cluster(1), hosts: list(hosts, host) },
     [`/clusters/${CLUSTER_ID}/explain`]: isEmpty ? { ...one, outcome: "settled", causes: [] } : { ...one, omitted_causes: 12 },
+    [`/clusters/${INSTALLED_ID}`]: { ...cluster(3), hosts: [] },
+    [`/clusters/${INSTALLED_ID}/explain`]: { ...one, outcome: "settled", causes: [] },
+    [`/clusters/${INSTALLED_ID}/nodes`]: nodeList(hosts),
+    [`/clusters/${INSTALLED_ID}/node-replacement`]: nodeReplacement(hosts),
+    [`/infra-envs/?cluster_id=${INSTALLED_ID}`]: [],
     "/infra-envs/": list(clusters, infraEnv),
     [`/infra-envs/${INFRA_ENV_ID}`]: infraEnv(1),
     [`/infra-envs/${INFRA_ENV_ID}/bmc-boot`]: { hosts: list(Math.min(hosts, 1000), bmcBoot) },

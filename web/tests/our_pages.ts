@@ -1,6 +1,6 @@
 // Every page of ours, and parts of the cluster's page.
 
-import { CLUSTER_ID, INFRA_ENV_ID, REHEARSAL_ID } from "./made_up";
+import { CLUSTER_ID, INFRA_ENV_ID, INSTALLED_ID, REHEARSAL_ID } from "./made_up";
 
 export interface OurPage {
   name: string;
@@ -17,6 +17,7 @@ export const PAGES: OurPage[] = [
   { name: "cluster-hosts", path: `/clusters/${CLUSTER_ID}?tab=hosts`, heading: "cluster-1" },
   { name: "cluster-connections", path: `/clusters/${CLUSTER_ID}?tab=connections`, heading: "cluster-1" },
   { name: "cluster-images", path: `/clusters/${CLUSTER_ID}?tab=images`, heading: "cluster-1" },
+  { name: "cluster-nodes", path: `/clusters/${INSTALLED_ID}?tab=nodes`, heading: "cluster-3" },
   { name: "rehearsal", path: "/rehearsal", heading: "Rehearsal" },
   { name: "rehearsal-result", path: `/rehearsal?job=${REHEARSAL_ID}`, heading: "Rehearsal" },
   { name: "infra-envs", path: "/infra-envs", heading: "Discovery images" },

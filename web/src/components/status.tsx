@@ -8,7 +8,7 @@ type Kind = "success" | "info" | "danger" | "warning";
 
 const KINDS: Record<Kind, string[]> = {
   success: ["ready", "known", "installed", "known-unbound", "added-to-existing-cluster", "success", "passed", "production",
-    "available", "settled", "succeeded", "published", "done"],
+    "available", "settled", "succeeded", "published", "done", "completed"],
   info: ["installing", "installing-in-progress", "finalizing", "preparing-for-installation", "preparing-successful",
     "discovering", "discovering-unbound", "binding", "unbinding", "resetting", "reclaiming", "reclaiming-rebooting",
     "adding-hosts", "progressing", "info", "in-progress", "waiting", "pending", "queued", "running", "next"],

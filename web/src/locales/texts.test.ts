@@ -35,8 +35,8 @@ const ENUMS: [file: string, name: string][] = [
   ["model/src/jobs.rs", "ArchiveStep"],
   ["mirror/src/progress.rs", "Phase"],
 ];
-/** Statuses of connections, which the pages make themselves. */
-const STATUSES = ["success", "warning", "failure"];
+/** Statuses that the pages make themselves: of connections, nodes, replacements. */
+const STATUSES = ["success", "warning", "failure", "missing", "stopped", "aborted", "completed"];
 /** The first step of a boot by a BMC, which has no row in its table. */
 const FIRST_STEP = "connect";
 
@@ -57,6 +57,12 @@ function simulated(): string[] {
   const purposes = [...source("profile").matchAll(/^ +purpose: "([^"]+)",$/gm)].map(([, text]) => text!);
   const faults = [...source("fault").matchAll(/row\(\s*HostFault::\w+,\s*"[^"]+",\s*"([^"]+)",\s*"([^"]+)",?\s*\)/g)];
   return [...purposes, ...faults.flatMap(([, when, effect]) => [when!, effect!])];
+}
+
+/** Titles of the steps of a replacement. */
+function replacementSteps(): string[] {
+  const source = readFileSync(`${CRATES}/nodes/src/replace/step.rs`, "utf8");
+  return [...source.matchAll(/^ +title: "([^"]+)",$/gm)].map(([, text]) => text!);
 }
 
 interface Found {
@@ -99,6 +105,7 @@ const TEXTS = [...new Set([
   ...GIVEN,
   ...GROUPS,
   ...simulated(),
+  ...replacementSteps(),
   ...Object.values(TOPICS).flatMap(({ paragraphs }) => paragraphs),
   ...Object.values(USES).flatMap(({ title, text }) => [title, text]),
   ...Object.values(CAUSES).flat(),
@@ -112,6 +119,7 @@ const places = (text: string) => (text.match(/\{\{[^}]+\}\}|\$\{[^}]+\}/g) ?? []
 test("texts of the sources are found", () => {
   expect(FOUND.literals).toContain("Create a cluster");
   expect(simulated()).toContain("the clock is an hour slow");
+  expect(replacementSteps()).toContain("Remove the old member from etcd");
   expect(ENUMS.filter((one) => identifiers(one).length < 3)).toEqual([]);
 });
 

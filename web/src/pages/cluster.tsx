@@ -18,9 +18,12 @@ import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { Percentage, StatusLabel } from "../components/status";
 import { Time } from "../components/time";
+import { Nodes } from "../nodes/nodes";
+import { hasNodes } from "../nodes/resources";
 
-const TABS = ["status", "hosts", "connections", "events", "images", "access"] as const;
+const TABS = ["status", "hosts", "nodes", "connections", "events", "images", "access"] as const;
 type TabId = (typeof TABS)[number];
+const isShown = (tab: TabId, cluster: Cluster) => (tab === "access" ? hasAccess(cluster) : tab !== "nodes" || hasNodes(cluster));
 const MOVING = ["preparing-for-installation", "installing", "finalizing"];
 
 export default function ClusterPage() {
@@ -37,10 +40,11 @@ export default function ClusterPage() {
     void cluster.reload();
     void explanation.reload();
   };
-  const wanted = parameters.get("tab") as TabId | null;
-  const tab = wanted && TABS.includes(wanted) ? wanted : "status";
+  const wanted = parameters.get("tab");
+  const tabs = TABS.filter((one) => cluster.data && isShown(one, cluster.data));
+  const tab = tabs.find((one) => one === wanted) ?? "status";
   const titles: Record<TabId, string> = {
-    status: t("Status"), hosts: t("Hosts"), connections: t("Connectivity"), events: t("Events"),
+    status: t("Status"), hosts: t("Hosts"), nodes: t("Nodes"), connections: t("Connectivity"), events: t("Events"),
     images: t("Discovery images"), access: t("Access"),
   };
   return (
@@ -51,13 +55,14 @@ export default function ClusterPage() {
         {(data) => (
           <>
             <Tabs activeKey={tab} onSelect={(_, key) => setParameters({ tab: String(key) }, { replace: true })} aria-label={t("Parts of the cluster")}>
-              {TABS.filter((one) => one !== "access" || hasAccess(data)).map((one) => (
+              {tabs.map((one) => (
                 <Tab key={one} eventKey={one} title={<TabTitleText>{titles[one]}</TabTitleText>} tabContentId={`tab-${one}`} />
               ))}
             </Tabs>
             <TabContent id={`tab-${tab}`} activeKey={tab} eventKey={tab} aria-label={titles[tab]}>
               {tab === "status" && <Status cluster={data} explanation={explanation} />}
               {tab === "hosts" && <Hosts hosts={data.hosts ?? []} reload={reload} />}
+              {tab === "nodes" && <Nodes cluster={id} />}
               {tab === "connections" && <Connections hosts={data.hosts ?? []} />}
               {tab === "events" && <EventsTable clusterId={id} />}
               {tab === "images" && (
