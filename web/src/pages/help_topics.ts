@@ -104,7 +104,10 @@ export const TOPICS = {
   },
   boot: {
     title: "Booting many servers",
-    paragraphs: ["Each discovery image has a URL for virtual media of BMCs and for UEFI HTTP boot, and a script for iPXE. See the page of the infra-env."],
+    paragraphs: [
+      "Each discovery image has a URL for virtual media of BMCs and for UEFI HTTP boot, and a script for iPXE. See the page of the infra-env.",
+      "Where the hosts have BMCs with Redfish, many boot it at once: their addresses are typed or pasted there.",
+    ],
   },
   report: {
     title: "Reporting a problem",
