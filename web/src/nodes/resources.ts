@@ -12,12 +12,12 @@ const REFRESH = 20_000;
 
 const INSTALLED = ["installed", "adding-hosts"];
 
-/** A failure, with the remedy of one of the cluster: those have a reason. */
+/** A failure, with the remedy of one of the cluster: without a reason, it is one of this site, unless it is a timeout. */
 export function clusterFailure(error: ApiError): ApiError {
-  if (error.message === CAUSES[error.status]?.[0]) return error;
-  if (error.status === 409) return new ApiError(error.message, "Nodes are read with the cluster's kubeconfig, which this site has once it has installed the cluster.", 409);
-  if (error.status === 503) return new ApiError(error.message, "Check that the cluster runs, and that this site reaches its API and, for plans, port 2379 of its control nodes.", 503);
-  return error;
+  const { message, status } = error;
+  if (status === 409) return new ApiError(message, "Nodes are read with the cluster's kubeconfig, which this site has once it has installed the cluster.", status);
+  const isAway = status === 504 || (status === 503 && message !== CAUSES[503]?.[0]);
+  return isAway ? new ApiError(message, "Check that the cluster runs, and that this site reaches its API and, for plans, port 2379 of its control nodes.", status) : error;
 }
 
 /** Whether the cluster has an API of its own by now. */
