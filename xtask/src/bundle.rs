@@ -78,23 +78,8 @@ mod tests {
     use crate::cargo::cargo;
     use crate::command::output;
 
-    /// Compiled twice: the catalog server has no SQLite reader, and servers none of the features that kube turns on, which
-    /// would enlarge their images and bring packages to the proxy.
-    const COMPILED_TWICE: [&str; 13] = [
-        "catalog",
-        "derive_more",
-        "derive_more-impl",
-        "futures-util",
-        "hyper-rustls",
-        "nodes",
-        "regex",
-        "regex-automata",
-        "regex-syntax",
-        "rustls",
-        "tokio-rustls",
-        "tower",
-        "tower-http",
-    ];
+    /// Compiled twice: the catalog server has no SQLite reader.
+    const COMPILED_TWICE: &str = "catalog";
 
     /// The features of each crate in builds of `packages`, by name and version.
     fn features(packages: &[&str]) -> BTreeMap<String, String> {
@@ -121,9 +106,8 @@ mod tests {
         assert!(shared.len() > 200, "only {} are shared", shared.len());
         for (package, features, others) in shared {
             let name = package.split(' ').next().unwrap();
-            let is_exception = COMPILED_TWICE.contains(&name);
             assert!(
-                is_exception || features == others,
+                name == COMPILED_TWICE || features == others,
                 "{package} has the features {features} in images and {others} in {PROGRAM}: name them all in the \
                  root Cargo.toml, or it and all that depends on it are compiled twice"
             );
