@@ -37,7 +37,7 @@ mod timing;
 
 pub use bmc::Bmc;
 pub use boot_order::{BootOrder, BootOrderEntry, BootSourceKind};
-pub use boot_override::{BootOverride, BootTarget};
+pub use boot_override::{BootOverride, BootTarget, FirmwareMode};
 pub use connector::{BmcAccess, BmcCredentials, RedfishConnector};
 pub use endpoint::RedfishEndpoint;
 pub use error::BmcError;

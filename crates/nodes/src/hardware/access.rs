@@ -4,7 +4,7 @@ use crate::records::{
     BmcAddress, BmcAddressError, BmcDetails, CredentialError, CredentialSecret, DecodeError,
     NotDriven,
 };
-use crate::redfish::{BmcAccess, BmcCredentials, BmcError, RedfishEndpoint};
+use crate::redfish::{BmcAccess, BmcCredentials, BmcError, FirmwareMode, RedfishEndpoint};
 
 /// The reason why the records of a host give no access to its BMC; values of secrets are not repeated.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum BmcRecordError {
     },
 }
 
-/// The access to the BMC of a host, with the credentials of its secret. Pure.
+/// The access to the BMC of a host that starts by UEFI, with the credentials of its secret. Pure.
 ///
 /// Errors: Unmanaged, Address, NotDriven, Endpoint.
 pub fn bmc_access(
@@ -59,6 +59,7 @@ pub fn bmc_access(
             password: credentials.password.clone(),
         },
         verifies_certificate: !bmc.disable_certificate_verification,
+        mode: FirmwareMode::default(),
     })
 }
 

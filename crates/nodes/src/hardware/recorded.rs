@@ -6,10 +6,11 @@ use super::access::{BmcRecordError, bmc_access, endpoint};
 use crate::records::{
     ApiGroups, BmcDetails, CredentialSecret, MacAddress, MacAddressError, RecordFile, RecordNode,
 };
-use crate::redfish::{BmcAccess, BmcInventory};
+use crate::redfish::{BmcAccess, BmcInventory, FirmwareMode};
 
 const BMC: &[&str] = &["spec", "bmc"];
 const BOOT_MAC: &[&str] = &["spec", "bootMACAddress"];
+const BOOT_MODE: &[&str] = &["spec", "bootMode"];
 
 /// A host of record files.
 #[derive(Debug, Clone)]
@@ -103,7 +104,18 @@ fn access(
         name: name.to_owned(),
         problem,
     })?;
-    bmc_access(&bmc, &credentials)
+    Ok(BmcAccess {
+        mode: mode(host),
+        ..bmc_access(&bmc, &credentials)?
+    })
+}
+
+/// `spec.bootMode`; another text is a mistake that `atoll host check` finds.
+fn mode(host: &RecordNode<'_>) -> FirmwareMode {
+    match host.text(BOOT_MODE) {
+        "legacy" => FirmwareMode::Legacy,
+        _ => FirmwareMode::Uefi,
+    }
 }
 
 fn namespace<'a>(record: &RecordNode<'a>, groups: &'a ApiGroups) -> &'a str {
@@ -156,6 +168,10 @@ mod tests {
         let access = host.access.as_ref().unwrap();
         assert_eq!(access.credentials.user, "root");
         assert!(!access.verifies_certificate);
+        assert_eq!(access.mode, FirmwareMode::Uefi);
+        let legacy = read(&CONTROL_NODE.replace("bootMode: UEFI", "bootMode: legacy"));
+        let access_of_legacy = legacy[0].access.as_ref().unwrap();
+        assert_eq!(access_of_legacy.mode, FirmwareMode::Legacy);
         assert_eq!(
             access.endpoint.to_string(),
             "https://10.0.0.10/redfish/v1/Systems/System.Embedded.1"

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::boot_override::FirmwareMode;
 use super::connector::BmcAccess;
 use super::document::RedfishDocument;
 use super::error::BmcError;
@@ -24,6 +25,8 @@ pub struct Bmc {
     /// The first manager, as read at the login.
     pub(super) manager: Option<RedfishDocument>,
     pub(super) quirks: &'static BmcQuirks,
+    /// Mode in which the host starts.
+    pub(super) mode: FirmwareMode,
     /// Virtual CD drives, once they were found.
     pub(super) media_paths: Option<Vec<RedfishPath>>,
 }
@@ -57,6 +60,7 @@ impl Bmc {
                 quirks: BmcQuirks::of(&identity(session.root(), Some(&system), manager.as_ref())),
                 system: system.path,
                 managers,
+                mode: access.mode,
                 manager,
                 media_paths: None,
                 session,

@@ -35,6 +35,26 @@ impl fmt::Debug for BootTarget {
     }
 }
 
+/// Mode of the firmware that starts a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FirmwareMode {
+    /// The default, with Secure Boot or without.
+    #[default]
+    Uefi,
+    /// That of old PCs.
+    Legacy,
+}
+
+impl FirmwareMode {
+    /// The name in `BootSourceOverrideMode`.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Uefi => "UEFI",
+            Self::Legacy => "Legacy",
+        }
+    }
+}
+
 /// The boot override as read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BootOverride {
@@ -139,13 +159,13 @@ impl OverrideChange {
         }
     }
 
-    fn body(&self, has_mode: bool) -> Value {
+    fn body(&self, mode: Option<FirmwareMode>) -> Value {
         let mut boot = Map::from_iter([
             ("BootSourceOverrideTarget".to_owned(), json!(self.target)),
             ("BootSourceOverrideEnabled".to_owned(), json!(self.enabled)),
         ]);
-        if has_mode {
-            boot.insert("BootSourceOverrideMode".to_owned(), json!("UEFI"));
+        if let Some(mode) = mode {
+            boot.insert("BootSourceOverrideMode".to_owned(), json!(mode.name()));
         }
         if let Some(uri) = &self.http_uri {
             boot.insert("HttpBootUri".to_owned(), json!(uri));
@@ -169,16 +189,47 @@ impl OverrideChange {
     }
 }
 
-/// Whether the mode is written: only where the BMC has it and it can be UEFI.
-fn writes_mode(document: &RedfishDocument, quirks: &BmcQuirks) -> bool {
+/// The mode to write: only where the BMC has one, and can have this one.
+fn written_mode(
+    document: &RedfishDocument,
+    quirks: &BmcQuirks,
+    mode: FirmwareMode,
+) -> Option<FirmwareMode> {
     let allowed = document.texts("/Boot/BootSourceOverrideMode@Redfish.AllowableValues");
-    let may_be_uefi = allowed.is_none_or(|it| it.iter().any(|mode| mode == "UEFI"));
-    let mode = document.text("/Boot/BootSourceOverrideMode");
+    let is_allowed = allowed.is_none_or(|it| it.iter().any(|name| name == mode.name()));
+    let present = document.text("/Boot/BootSourceOverrideMode")?;
     let is_wanted = match quirks.mode {
         OverrideModeUse::Always => true,
-        OverrideModeUse::WhenDifferent => mode != Some("UEFI"),
+        OverrideModeUse::WhenDifferent => present != mode.name(),
     };
-    mode.is_some() && may_be_uefi && is_wanted
+    (is_allowed && is_wanted).then_some(mode)
+}
+
+/// Errors: Unsupported – the host would start in another mode than its record wants.
+fn check_mode(
+    target: &BootTarget,
+    document: &RedfishDocument,
+    mode: FirmwareMode,
+) -> Result<(), BmcError> {
+    let reason = match (mode, target) {
+        (FirmwareMode::Uefi, _) => return Ok(()),
+        (FirmwareMode::Legacy, BootTarget::UefiHttp(_)) => {
+            "UEFI HTTP boot needs UEFI: boot by virtual media, or set bootMode to UEFI"
+        }
+        (FirmwareMode::Legacy, _) => {
+            let allowed = document.texts("/Boot/BootSourceOverrideMode@Redfish.AllowableValues");
+            let present = document.text("/Boot/BootSourceOverrideMode");
+            let may_be = allowed.is_none_or(|it| it.iter().any(|name| name == mode.name()));
+            if present.is_some() && may_be {
+                return Ok(());
+            }
+            "the BMC cannot set it: set bootMode to UEFI"
+        }
+    };
+    Err(BmcError::Unsupported {
+        feature: "boot in legacy mode",
+        reason: reason.to_owned(),
+    })
 }
 
 impl Bmc {
@@ -192,11 +243,13 @@ impl Bmc {
     ///
     /// Errors: Unsupported – it names its boot sources, and this one is not among them.
     pub async fn check_boot_target(&mut self, target: &BootTarget) -> Result<(), BmcError> {
-        let seen = self.boot_override().await?;
-        OverrideChange::once(target, &seen, self.quirks).map(|_| ())
+        let system = self.read_system().await?;
+        let document = self.override_document(system).await?;
+        check_mode(target, &document, self.mode)?;
+        OverrideChange::once(target, &BootOverride::of(&document), self.quirks).map(|_| ())
     }
 
-    /// Boots the next time, and that time only, from `target`, by UEFI; and reads that back.
+    /// Boots the next time, and that time only, from `target`, in the mode of the host; and reads that back.
     ///
     /// Errors: Unsupported; NotApplied – the BMC reads another boot source.
     pub async fn boot_once(&mut self, target: &BootTarget) -> Result<(), BmcError> {
@@ -209,6 +262,7 @@ impl Bmc {
         }
         let system = self.read_system().await?;
         let document = self.override_document(system).await?;
+        check_mode(target, &document, self.mode)?;
         let seen = BootOverride::of(&document);
         let change = OverrideChange::once(target, &seen, self.quirks)?;
         self.change_override(&document, &change).await
@@ -233,9 +287,9 @@ impl Bmc {
         document: &RedfishDocument,
         change: &OverrideChange,
     ) -> Result<(), BmcError> {
-        let has_mode = writes_mode(document, self.quirks);
-        let mut sent = self.session.patch(document, &change.body(has_mode)).await;
-        if has_mode
+        let mode = written_mode(document, self.quirks, self.mode);
+        let mut sent = self.session.patch(document, &change.body(mode)).await;
+        if mode == Some(FirmwareMode::Uefi)
             && matches!(
                 sent,
                 Err(BmcError::Refused {
@@ -245,7 +299,7 @@ impl Bmc {
             )
         {
             // DL160 Gen10 takes no mode beside the others. Source: bmclib, redfishwrapper/boot_device.go.
-            sent = self.session.patch(document, &change.body(false)).await;
+            sent = self.session.patch(document, &change.body(None)).await;
         }
         let cause = match sent {
             Ok(()) => String::new(),
@@ -341,18 +395,42 @@ mod tests {
         let legacy = json!({ "BootSourceOverrideMode": "Legacy" });
         let only_legacy = json!({ "BootSourceOverrideMode": "Legacy",
             "BootSourceOverrideMode@Redfish.AllowableValues": ["Legacy"] });
-        for (body, vendor, expected) in [
-            (&uefi, "standard", false),
-            (&uefi, "Supermicro", true),
-            (&legacy, "standard", true),
-            (&only_legacy, "Supermicro", false),
-            (&json!({}), "Supermicro", false),
+        use FirmwareMode::{Legacy, Uefi};
+        for (body, vendor, mode, expected) in [
+            (&uefi, "standard", Uefi, false),
+            (&uefi, "Supermicro", Uefi, true),
+            (&legacy, "standard", Uefi, true),
+            (&only_legacy, "Supermicro", Uefi, false),
+            (&json!({}), "Supermicro", Uefi, false),
+            (&uefi, "standard", Legacy, true),
+            (&legacy, "standard", Legacy, false),
+            (&only_legacy, "Supermicro", Legacy, true),
         ] {
-            assert_eq!(
-                writes_mode(&boot(body), quirks(vendor)),
-                expected,
-                "{vendor} {body}"
-            );
+            let written = written_mode(&boot(body), quirks(vendor), mode);
+            let expected = expected.then_some(mode);
+            assert_eq!(written, expected, "{vendor} {body}");
+        }
+    }
+
+    #[test]
+    fn a_host_starts_in_no_other_mode_than_its_record_wants() {
+        use FirmwareMode::{Legacy, Uefi};
+        let http = BootTarget::UefiHttp("http://a/b.efi".parse().unwrap());
+        let both = boot(&json!({ "BootSourceOverrideMode": "UEFI" }));
+        let only_uefi = boot(&json!({ "BootSourceOverrideMode": "UEFI",
+            "BootSourceOverrideMode@Redfish.AllowableValues": ["UEFI"] }));
+        let is_refused = |target: &BootTarget, document: &RedfishDocument, mode| {
+            check_mode(target, document, mode).is_err()
+        };
+        for (target, document, mode, expected) in [
+            (&http, &both, Uefi, false),
+            (&http, &both, Legacy, true),
+            (&BootTarget::VirtualCd, &both, Legacy, false),
+            (&BootTarget::VirtualCd, &only_uefi, Legacy, true),
+            (&BootTarget::VirtualCd, &only_uefi, Uefi, false),
+            (&BootTarget::VirtualCd, &boot(&json!({})), Legacy, true),
+        ] {
+            assert_eq!(is_refused(target, document, mode), expected, "{target:?}");
         }
     }
 
@@ -379,8 +457,11 @@ mod tests {
                 "{enabled} {uri} {vendor}"
             );
         }
-        assert_eq!(change.body(true)["Boot"]["BootSourceOverrideMode"], "UEFI");
-        assert!(change.body(false)["Boot"]["BootSourceOverrideMode"].is_null());
+        assert_eq!(
+            change.body(Some(FirmwareMode::Uefi))["Boot"]["BootSourceOverrideMode"],
+            "UEFI"
+        );
+        assert!(change.body(None)["Boot"]["BootSourceOverrideMode"].is_null());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use secrecy::SecretString;
 
 use super::bmc::Bmc;
+use super::boot_override::FirmwareMode;
 use super::endpoint::RedfishEndpoint;
 use super::error::BmcError;
 use super::http::RedfishHttp;
@@ -41,6 +42,8 @@ pub struct BmcAccess {
     pub credentials: BmcCredentials,
     /// Whether its certificate is verified.
     pub verifies_certificate: bool,
+    /// Mode in which its host starts.
+    pub mode: FirmwareMode,
 }
 
 /// Makes logins. Clones share their trusted certificates.
@@ -128,6 +131,7 @@ mod tests {
                 password: "s3cret".into(),
             },
             verifies_certificate: true,
+            mode: FirmwareMode::default(),
         };
         let text = format!("{access:?}");
         assert!(text.contains("10.0.0.1"), "{text}");

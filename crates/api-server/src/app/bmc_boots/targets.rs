@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::Error;
 use model::bmc_boot::BmcBootTarget;
 use nodes::records::{BmcAddress, BmcAddressError, MAX_CREDENTIAL, SUBDOMAIN};
-use nodes::redfish::{BmcAccess, BmcCredentials, BmcTarget, RedfishEndpoint};
+use nodes::redfish::{BmcAccess, BmcCredentials, BmcTarget, FirmwareMode, RedfishEndpoint};
 use secrecy::ExposeSecret as _;
 
 /// BMCs of one request.
@@ -72,6 +72,7 @@ fn check_one(place: &str, bmc: BmcBootTarget) -> Result<CheckedBmc, Error> {
             password: bmc.password,
         },
         verifies_certificate: !bmc.disable_certificate_verification,
+        mode: FirmwareMode::default(),
     };
     let name = bmc.name;
     Ok(CheckedBmc {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use host_sim::bmc::{BMC_PROFILES, BmcProfile, BmcRack, BmcRackPlan, SimulatedBmc};
 use nodes::redfish::{
-    Bmc, BmcAccess, BmcCredentials, BmcError, BmcTarget, RedfishConnector, RedfishEndpoint,
-    RedfishTiming,
+    Bmc, BmcAccess, BmcCredentials, BmcError, BmcTarget, FirmwareMode, RedfishConnector,
+    RedfishEndpoint, RedfishTiming,
 };
 
 pub(crate) const PASSWORD: &str = "correct-horse";
@@ -89,6 +89,7 @@ pub(crate) fn access(origin: &str, path: Option<&str>) -> BmcAccess {
             password: PASSWORD.into(),
         },
         verifies_certificate: true,
+        mode: FirmwareMode::default(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use host_sim::bmc::{BmcBootSource, BmcFault, BmcFaultRule, SimulatedOverride, SimulatedPower};
 use nodes::redfish::{
-    BootMedium, BootSourceKind, BootStep, BootTarget, PowerAction, PowerState, boot_from,
-    boot_from_disk, finish_installation,
+    BmcAccess, BootMedium, BootSourceKind, BootStep, BootTarget, FirmwareMode, PowerAction,
+    PowerState, boot_from, boot_from_disk, finish_installation,
 };
 
 use super::lab::{IMAGE, Lab, OTHER_IMAGE, access, families, hasty, patient, text};
@@ -297,6 +297,24 @@ async fn plain_http_is_spoken_where_the_record_says_so() {
     bmc.boot_once(&BootTarget::Disk).await.unwrap();
     assert_eq!(lab.bmc().boot_override().target, "Hdd");
     bmc.close().await;
+}
+
+#[tokio::test]
+async fn hosts_of_the_old_firmware_keep_their_mode() {
+    for family in families() {
+        let lab = Lab::of(family, 1).await;
+        let legacy = BmcAccess {
+            mode: FirmwareMode::Legacy,
+            ..lab.access(0)
+        };
+        let mut bmc = lab.connector.connect(&legacy).await.unwrap();
+        bmc.boot_once(&BootTarget::Disk).await.unwrap();
+        assert_eq!(lab.bmc().boot_override().mode, "Legacy", "{family}");
+        let http = BootTarget::UefiHttp(IMAGE.parse().unwrap());
+        let error = bmc.check_boot_target(&http).await.unwrap_err();
+        assert!(text(&error).contains("set bootMode to UEFI"), "{error}");
+        bmc.close().await;
+    }
 }
 
 #[tokio::test]
