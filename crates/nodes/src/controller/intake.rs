@@ -31,6 +31,9 @@ pub(super) enum LeftAlone {
     /// Other finalizers keep it.
     #[error("it is deleted, and other finalizers keep its record")]
     Deleted,
+    /// Without a deletion, such as of a backup.
+    #[error("its state is {0}, and it is not deleted: delete the record, and create it again")]
+    Undeleted(ProvisioningState),
     #[error("status.provisioning.state {0}, and its host is left alone")]
     UnknownState(UnknownState),
     #[error("{0}: correct the record")]
@@ -61,6 +64,9 @@ impl HostIntake {
         if intake.facts.is_deleting && !intake.has_finalizer() {
             return Err(LeftAlone::Deleted);
         }
+        if is_last(state) && !intake.facts.is_deleting {
+            return Err(LeftAlone::Undeleted(state));
+        }
         Ok(intake)
     }
 
@@ -90,6 +96,12 @@ impl HostIntake {
         let annotations = &self.host.metadata.annotations;
         annotations.get(key).map(String::as_str)
     }
+}
+
+/// Whether only deleted hosts have the state: no transition leads out of it.
+fn is_last(state: ProvisioningState) -> bool {
+    use ProvisioningState::{Deleting, PoweringOffBeforeDelete};
+    matches!(state, Deleting | PoweringOffBeforeDelete)
 }
 
 /// Values are not repeated: annotations may hold anything.

@@ -390,9 +390,9 @@ fn each_state_needs_its_action() {
             reboot("baremetalhost.metal3.io/detached", ""),
             None,
         ),
-        ("powering off before delete", json!({}), Fence),
-        ("powering off before delete", kept_on, None),
-        ("deleting", json!({}), None),
+        ("powering off before delete", wish("deleted"), Fence),
+        ("powering off before delete", wish("always on"), None),
+        ("deleting", wish("deleted"), None),
     ] {
         let is_external = json!({ "spec": { "externallyProvisioned": state == external } });
         let patch = with(patch, &is_external);
@@ -430,6 +430,10 @@ fn records_are_left_alone_with_a_reason() {
         (
             json!({ "metadata": { "deletionTimestamp": "x", "finalizers": ["other.example"] } }),
             "other finalizers",
+        ),
+        (
+            json!({ "status": { "provisioning": { "state": "deleting" } } }),
+            "its state is deleting, and it is not deleted",
         ),
         (
             json!({ "spec": { "online": "s3cret" } }),
@@ -520,6 +524,7 @@ proptest! {
         if is_detached {
             record["metadata"]["annotations"] = json!({ "baremetalhost.metal3.io/detached": "" });
         }
+        prop_assume!(HostIntake::of(&record).is_ok());
         let mut is_settled = false;
         for _ in 0..40 {
             let action = intake(&record).action();
