@@ -123,7 +123,8 @@ impl ApiServer {
         read: impl AsyncFnOnce(&KubernetesCluster) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let cluster = self.installed_cluster(id).await?;
-        let read = self.installed_reads.run(read(&cluster)).await;
+        // On the heap: a plan is a large future.
+        let read = self.installed_reads.run(Box::pin(read(&cluster))).await;
         read.map_err(as_dependency)
     }
 

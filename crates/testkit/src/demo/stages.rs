@@ -262,7 +262,7 @@ impl Journey<'_> {
             let Err(error) = self.client.send(Method::POST, &path, None).await else {
                 return Ok(());
             };
-            if !error.chain().any(|it| it.is::<reqwest::Error>()) {
+            if error.downcast_ref::<reqwest::Error>().is_none() {
                 return Err(error);
             }
             let cluster = self
