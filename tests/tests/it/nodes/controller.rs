@@ -1,5 +1,7 @@
 //! `atoll host controller` with a real kube-apiserver and simulated BMCs.
 
+use std::fs::File;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -9,6 +11,7 @@ use nodes::kubernetes::{ClusterAddress, KubernetesCluster, LeaseTerms};
 use nodes::redfish::{RedfishConnector, RedfishTiming};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use system_tests::process::{Signal, program, signal};
 use system_tests::until;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -179,9 +182,12 @@ impl Site {
     }
 
     /// Writes a status in the name of a program.
-    async fn write_status(&self, index: usize, manager: &str, status: &Value) -> Result<()> {
+    async fn write_status(&self, index: usize, manager: &str, state: &str) -> Result<()> {
         let mut host = self.existing_host(index).await?;
-        host["status"] = status.clone();
+        host["status"] = json!({
+            "errorCount": 0, "errorMessage": "", "hardwareProfile": "", "operationalStatus": "OK",
+            "poweredOn": false, "provisioning": { "ID": "", "state": state },
+        });
         let path = format!("{HOSTS}/{}/status?fieldManager={manager}", name(index));
         let server = &self.cluster.server;
         let answer = server.ask(Method::PUT, &path, Some(&host)).await?;
@@ -189,11 +195,16 @@ impl Site {
         Ok(())
     }
 
-    /// Runs `atoll host controller --once`: its exit code is zero, and its output.
+    /// A file with the authority of the BMCs.
+    fn ca_file(&self) -> Result<String> {
+        let path = self.cluster.scratch.path().join("bmc-ca.pem");
+        std::fs::write(&path, self.rack.ca_pem())?;
+        Ok(path.display().to_string())
+    }
+
+    /// Runs `atoll host controller --once`: whether its exit code is zero, and its output.
     fn once(&self) -> Result<(bool, String)> {
-        let ca = self.cluster.scratch.path().join("bmc-ca.pem");
-        std::fs::write(&ca, self.rack.ca_pem())?;
-        let ca = ca.display().to_string();
+        let ca = self.ca_file()?;
         let arguments = ["host", "controller", "--once", "--bmc-ca", &ca];
         let output = self.cluster.atoll(&arguments)?;
         let text = [output.stdout, output.stderr].concat();
@@ -276,7 +287,23 @@ async fn a_host_is_registered_powered_and_removed() -> Result<()> {
         Ok((bmc.power() == SimulatedPower::On).then_some(()))
     });
     is_on.await?;
+
+    // A restart is asked for once.
+    let boots = bmc.boots().len();
+    let restart = json!({
+        "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": name(0), "annotations": { "reboot.metal3.io": r#"{"mode": "hard"}"# } },
+        "spec": { "online": true },
+    });
+    site.apply(&format!("{HOSTS}/{}", name(0)), &restart)
+        .await?;
+    let restarted = |host: &Value| {
+        let annotations = &host["metadata"]["annotations"];
+        annotations["reboot.metal3.io"].is_null() && bmc.boots().len() > boots && on(host)
+    };
+    site.wait(0, "the host is restarted", restarted).await?;
     running.stop().await?;
+    ensure!(bmc.boots().len() == boots + 1, "{:?}", bmc.boots());
 
     // Nothing is left to do, and nothing is written.
     let before = site.existing_host(0).await?;
@@ -322,8 +349,7 @@ async fn records_beyond_the_controller_are_reported_and_kept() -> Result<()> {
         site.add_host(index, "correct-horse").await?;
     }
     // A state of a later version of this controller.
-    let unknown = json!({ "provisioning": { "ID": "", "state": "levitating" } });
-    site.write_status(0, "atoll-host-controller", &unknown)
+    site.write_status(0, "atoll-host-controller", "levitating")
         .await?;
     let paused = json!({
         "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
@@ -444,8 +470,8 @@ async fn other_controllers_are_not_disturbed() -> Result<()> {
 
     let path = format!("{DEPLOYMENTS}/metal3");
     site.cluster.server.ask(Method::DELETE, &path, None).await?;
-    let status = json!({ "provisioning": { "ID": "", "state": "registering" } });
-    site.write_status(0, "another-operator", &status).await?;
+    site.write_status(0, "another-operator", "registering")
+        .await?;
     let before = site.existing_host(0).await?;
     let refused = controller
         .once()
@@ -459,5 +485,33 @@ async fn other_controllers_are_not_disturbed() -> Result<()> {
     );
     ensure!(before == site.existing_host(0).await?);
     ensure!(site.rack.bmcs()[0].requests().is_empty());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_logs_changes_and_gives_its_lease_back() -> Result<()> {
+    let Some(site) = Site::start(1).await? else {
+        return Ok(());
+    };
+    site.add_host(0, "correct-horse").await?;
+    let log = site.cluster.scratch.path().join("controller.log");
+    let mut child = Command::new(program("atoll")?)
+        .args(["host", "controller", "--bmc-ca", &site.ca_file()?])
+        .arg("--kubeconfig")
+        .arg(&site.cluster.kubeconfig)
+        .stdin(Stdio::null())
+        .stderr(File::create(&log)?)
+        .spawn()?;
+    let managed = site.wait(0, "the command acts", is_managed).await;
+    signal(child.id(), Signal::TERM)?;
+    let status = child.wait()?;
+    let log = std::fs::read_to_string(&log)?;
+    ensure!(managed.is_ok() && status.success(), "{status}: {log}");
+    let taken_over = "takes over an installed host";
+    let changes = log.lines().filter(|line| line.contains(taken_over));
+    ensure!(changes.count() == 1, "{log}");
+    ensure!(!log.contains("correct-horse"), "{log}");
+    let lease = site.cluster.server.ask(Method::GET, LEASE, None).await?;
+    ensure!(lease.status == StatusCode::NOT_FOUND, "{}", lease.text());
     Ok(())
 }
