@@ -239,12 +239,20 @@ async fn a_host_is_registered_powered_and_removed() -> Result<()> {
     let Some(site) = Site::start(1).await? else {
         return Ok(());
     };
-    let bmc = &site.rack.bmcs()[0];
-    bmc.set_power(SimulatedPower::Off);
+    site.rack.bmcs()[0].set_power(SimulatedPower::Off);
     site.add_host(0, "wrong-horse").await?;
-    let ca = Some(site.rack.ca_pem());
-    let running = site.running("one", ca).await?;
+    let running = site.running("one", Some(site.rack.ca_pem())).await?;
+    registration(&site).await?;
+    power(&site).await?;
+    restart(&site).await?;
+    running.stop().await?;
+    nothing_left(&site).await?;
+    removal(&site).await
+}
 
+/// A registration fails, until its Secret is mended.
+async fn registration(site: &Site) -> Result<()> {
+    let bmc = &site.rack.bmcs()[0];
     // Credentials that were refused are not sent again, until others are there.
     let host = site
         .wait(0, "the refusal is recorded", |host| {
@@ -273,8 +281,12 @@ async fn a_host_is_registered_powered_and_removed() -> Result<()> {
     ensure!(host["status"]["errorMessage"] == "", "{host}");
     let finalizers = &host["metadata"]["finalizers"];
     ensure!(*finalizers == json!(["baremetalhost.metal3.io"]), "{host}");
+    Ok(())
+}
 
-    // Power follows the record, and the record the power.
+/// Power follows the record, and the record the power.
+async fn power(site: &Site) -> Result<()> {
+    let bmc = &site.rack.bmcs()[0];
     site.set_online(0, false).await?;
     let off = |host: &Value| host["status"]["poweredOn"] == false;
     site.wait(0, "the host is powered off", off).await?;
@@ -286,9 +298,13 @@ async fn a_host_is_registered_powered_and_removed() -> Result<()> {
     let is_on = until("a host that went off is powered on", LIMIT, async || {
         Ok((bmc.power() == SimulatedPower::On).then_some(()))
     });
-    is_on.await?;
+    is_on.await
+}
 
-    // A restart is asked for once.
+/// A restart is made once.
+async fn restart(site: &Site) -> Result<()> {
+    let bmc = &site.rack.bmcs()[0];
+    let on = |host: &Value| host["status"]["poweredOn"] == true;
     let boots = bmc.boots().len();
     let restart = json!({
         "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
@@ -302,10 +318,14 @@ async fn a_host_is_registered_powered_and_removed() -> Result<()> {
         annotations["reboot.metal3.io"].is_null() && bmc.boots().len() > boots && on(host)
     };
     site.wait(0, "the host is restarted", restarted).await?;
-    running.stop().await?;
     ensure!(bmc.boots().len() == boots + 1, "{:?}", bmc.boots());
+    Ok(())
+}
 
-    // Nothing is left to do, and nothing is written.
+/// Nothing is left to do, and nothing is written.
+async fn nothing_left(site: &Site) -> Result<()> {
+    let bmc = &site.rack.bmcs()[0];
+    let ca = Some(site.rack.ca_pem());
     let before = site.existing_host(0).await?;
     let reports = site.controller("two", ca).await?.once().await?;
     ensure!(
@@ -317,7 +337,12 @@ async fn a_host_is_registered_powered_and_removed() -> Result<()> {
     let after = site.existing_host(0).await?;
     ensure!(before == after, "{before} {after}");
     ensure!(bmc.open_sessions() == 0, "{}", bmc.open_sessions());
+    Ok(())
+}
 
+/// A deleted host is switched off before its record is removed.
+async fn removal(site: &Site) -> Result<()> {
+    let bmc = &site.rack.bmcs()[0];
     let path = format!("{HOSTS}/{}", name(0));
     site.cluster.server.ask(Method::DELETE, &path, None).await?;
     ensure!(
