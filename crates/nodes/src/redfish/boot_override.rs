@@ -391,11 +391,11 @@ mod tests {
 
     #[test]
     fn the_mode_is_written_where_it_can_be() {
+        use FirmwareMode::{Legacy, Uefi};
         let uefi = json!({ "BootSourceOverrideMode": "UEFI" });
         let legacy = json!({ "BootSourceOverrideMode": "Legacy" });
         let only_legacy = json!({ "BootSourceOverrideMode": "Legacy",
             "BootSourceOverrideMode@Redfish.AllowableValues": ["Legacy"] });
-        use FirmwareMode::{Legacy, Uefi};
         for (body, vendor, mode, expected) in [
             (&uefi, "standard", Uefi, false),
             (&uefi, "Supermicro", Uefi, true),
