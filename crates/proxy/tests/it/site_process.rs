@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -25,8 +25,14 @@ pub(crate) fn own_address() -> IpAddr {
 
 /// A port that is free on `ip`, of which only this test knows.
 pub(crate) fn free_port(ip: IpAddr) -> u16 {
-    let listener = std::net::TcpListener::bind(SocketAddr::new(ip, 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    let [address] = free_addresses(ip);
+    address.port()
+}
+
+/// Addresses with different free ports: they are taken together.
+fn free_addresses<const N: usize>(ip: IpAddr) -> [SocketAddr; N] {
+    let taken = [(); N].map(|()| TcpListener::bind(SocketAddr::new(ip, 0)).unwrap());
+    taken.map(|listener| listener.local_addr().unwrap())
 }
 
 /// Lines of a stream of a process.
@@ -176,7 +182,7 @@ impl SiteProcess {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ip = own_address();
-        let [http, https, status] = [(); 3].map(|()| SocketAddr::new(ip, free_port(ip)));
+        let [http, https, status] = free_addresses(ip);
         fs::create_dir(folder.path().join("files")).unwrap();
         fs::write(folder.path().join("crt-list.txt"), "site.pem\n").unwrap();
         let fixed = format!(
@@ -187,7 +193,7 @@ impl SiteProcess {
             https.port(),
             folder.path().join("files").display(),
         );
-        let site = Self {
+        let mut site = Self {
             process: {
                 let config = folder.path().join("env");
                 let list = folder.path().join("crt-list.txt");
@@ -201,7 +207,12 @@ impl SiteProcess {
             folder,
             fixed,
         };
-        eventually(async || TcpStream::connect(site.https).await.is_ok()).await;
+        let (process, https) = (&mut site.process, site.https);
+        eventually(async || {
+            assert!(!process.has_ended(), "{:?}", process.log.with(""));
+            TcpStream::connect(https).await.is_ok()
+        })
+        .await;
         site
     }
 
