@@ -84,7 +84,7 @@ function TargetRow({ row, target, problems, isAsked, refused, change, remove }: 
       {cell("username", t("User name"))}
       {cell("password", t("Password"))}
       <Td dataLabel={t("Certificate")}>
-        <Checkbox id={`bmc-${row}-verify`} label={t("Verify")} aria-label={`${t("Verify the certificate")}: ${number}`} isChecked={!target.disable_certificate_verification}
+        <Checkbox id={`bmc-${row}-verify`} className="atoll-control" label={t("Verify")} aria-label={`${t("Verify the certificate")}: ${number}`} isChecked={!target.disable_certificate_verification}
           onChange={(_, isChecked) => change(row, { disable_certificate_verification: !isChecked })} />
       </Td>
       <Td dataLabel={t("Actions")}>

@@ -34,7 +34,7 @@ export function NodeTable({ nodes, plan }: { nodes: ClusterNode[]; plan: (node: 
       { id: "power", title: t("Power"), text: power, cell: power },
       { id: "error", title: t("Error"), text: ({ host_error: error }) => error, cell: ({ host_error: error }) => error || "–" },
       { id: "actions", title: t("Actions"), cell: (row) => row.is_control_plane && row.node !== null && (
-        <Button variant="secondary" size="sm" aria-label={t("Plan the replacement of {{node}}", { node: row.node })} onClick={() => plan(row)}>{t("Plan its replacement…")}</Button>
+        <Button variant="secondary" size="sm" aria-label={t("Plan replacement: {{node}}", { node: row.node })} onClick={() => plan(row)}>{t("Plan replacement")}</Button>
       ) },
     ];
   }, [t, rows, plan]);

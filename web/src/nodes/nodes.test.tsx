@@ -73,7 +73,7 @@ test("the control plane is first, Machines without a node are listed, and only i
   expect(rows.map((text) => /^(cp-\d|w-\d|without a node)/.exec(text)?.[0])).toEqual(["cp-0", "cp-1", "without a node", "w-0"]);
   expect(rows[1]).toContain("kubelet stopped posting");
   expect(rows[1]).toContain("Switched off");
-  expect(within(table).getAllByRole("button", { name: /^Plan the replacement of/ })).toHaveLength(2);
+  expect(within(table).getAllByRole("button", { name: /^Plan replacement:/ })).toHaveLength(2);
   await screen.findByText("3 members are available");
   expect(screen.queryByText("Pending certificate requests")).toBeNull();
 });
@@ -91,7 +91,7 @@ test("pending requests, ending certificates and an upgrade are shown", async () 
 
 test("a plan warns of two voters, and gives the command", async () => {
   open();
-  await userEvent.click(await button("Plan the replacement of cp-1"));
+  await userEvent.click(await button("Plan replacement: cp-1"));
   await userEvent.click(await button("Show the plan"));
   expect(requests).toEqual([["POST", PLAN, { node: "cp-1" }]]);
   await screen.findByText("No voter can be spared: do not reboot a control node");
@@ -120,7 +120,7 @@ test("a plan warns of two voters, and gives the command", async () => {
 test("a refused plan is shown with its reason", async () => {
   refusals[`POST ${PLAN}`] = [409, "the member of cp-1 is healthy: choose that it is unwanted"];
   open();
-  await userEvent.click(await button("Plan the replacement of cp-1"));
+  await userEvent.click(await button("Plan replacement: cp-1"));
   await userEvent.click(await button("Show the plan"));
   await screen.findByText(/The member of cp-1 is healthy/);
   await screen.findByText("Correct the cause, then try again.");
