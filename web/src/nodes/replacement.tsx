@@ -93,7 +93,7 @@ function Now({ report: { steps, waiting } }: { report: ReplacementReport }) {
     <>
       <p role="status" className="pf-v6-u-screen-reader">{title && t(title)}</p>
       {waiting && (
-        <Alert isInline variant="info" variantLabel={t("Info")} title={t(title)}>
+        <Alert isInline className="atoll-row" variant="info" variantLabel={t("Info")} title={t(title)}>
           {waiting.reason} ({t("for")} <Age at={waiting.since} />)
         </Alert>
       )}
@@ -106,7 +106,7 @@ function Continue({ cluster, report: { old, stopped } }: { cluster: string; repo
   const { t } = useTranslation();
   return (
     <>
-      <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("Run the command again to continue")}>
+      <Alert isInline className="atoll-row" variant="warning" variantLabel={t("Warning")} title={t("Run the command again to continue")}>
         {stopped && <Stop stopped={stopped} />}
       </Alert>
       <RunCommand cluster={cluster} params={{ node: old.name }} />
@@ -124,7 +124,7 @@ function TwoVoterWindow({ window: { since, until }, isUnfinished }: { window: No
   const [from, to] = [instant(since), instant(until ?? undefined)];
   if (to === undefined && isUnfinished) {
     return (
-      <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("No voter can be spared: do not reboot a control node")}>
+      <Alert isInline className="atoll-row" variant="warning" variantLabel={t("Warning")} title={t("No voter can be spared: do not reboot a control node")}>
         {t("etcd has two voters")}: <Age at={since} />
       </Alert>
     );
