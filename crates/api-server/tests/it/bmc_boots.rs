@@ -120,7 +120,10 @@ async fn hosts_boot_the_image_and_a_failure_concerns_its_own_host() {
     request["bmcs"][2]["password"] = WRONG.into();
     let started = server.post(&path, &request).await.expect(202);
     let first = &started["hosts"][0];
-    assert_eq!(first["state"], "waiting", "{started}");
+    assert!(
+        first["state"] == "waiting" || first["state"] == "running",
+        "{started}"
+    );
     assert_eq!(first["address"], request["bmcs"][0]["address"]);
     assert_eq!(first["requested_by"], "admin");
 

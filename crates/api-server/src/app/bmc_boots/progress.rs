@@ -124,24 +124,9 @@ mod tests {
     #[test]
     fn tokens_are_hidden() {
         let path = format!("/bytoken/{TOKEN}/4.18/x86_64/full.iso");
-        for (text, shown) in [
-            (
-                format!("reads nothing instead of http://i:8888{path}"),
-                "reads nothing instead of http://i:8888/bytoken/[hidden]/4.18/x86_64/full.iso",
-            ),
-            (
-                "cannot load /byapikey/other.other.other/4.18, nor /bytoken/eyJh".to_owned(),
-                "cannot load /byapikey/[hidden]/4.18, nor /bytoken/[hidden]",
-            ),
-            (
-                format!("value {TOKEN}.\n{TOKEN}"),
-                "value [hidden]. [hidden]",
-            ),
-            ("/bytoken/".to_owned(), "/bytoken/[hidden]"),
-            ("not reachable".to_owned(), "not reachable"),
-        ] {
-            assert_eq!(storable(&text, &path), shown);
-        }
+        let shown = storable(&format!("value {TOKEN}.\n{TOKEN}, {path}"), &path);
+        let image = "/bytoken/[hidden]/4.18/x86_64/full.iso";
+        assert_eq!(shown, format!("value [hidden]. [hidden], {image}"));
         // limit: error of a boot by a BMC
         for (length, kept) in [
             (ERROR_LENGTH, ERROR_LENGTH),
