@@ -1,6 +1,6 @@
 //! Limits of the API server for its clients.
 
-use nodes::kubernetes::MAX_REPORT_BYTES;
+use nodes::kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES};
 use nodes::redfish::BMC_CONCURRENCY;
 use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
@@ -203,7 +203,7 @@ fn of_bmc_boots(settings: &Settings) -> [Limit; 9] {
     ]
 }
 
-fn of_installed_nodes() -> [Limit; 5] {
+fn of_installed_nodes() -> [Limit; 6] {
     let nodes = |count: usize| Bound::Count(count as u64, "nodes");
     [
         Limit::fixed(
@@ -216,6 +216,12 @@ fn of_installed_nodes() -> [Limit; 5] {
             "read of an installed cluster",
             Bound::Time(installed_nodes::READ_LIMIT),
             "request",
+            "503",
+        ),
+        Limit::fixed(
+            "response of an installed cluster",
+            bytes(MAX_RESPONSE_BYTES),
+            "response",
             "503",
         ),
         Limit::fixed(

@@ -205,9 +205,10 @@ pub static OPERATIONS: &[Operation] = &[
     json("v2SetIgnoredValidations", "PUT", "/v2/clusters/{cluster_id}/ignored-validations", EDIT),
     json("V2GetClusterUISettings", "GET", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
     json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
-    json("listInstalledNodes", "GET", "/v2/clusters/{cluster_id}/nodes", OWN),
-    json("getNodeReplacement", "GET", "/v2/clusters/{cluster_id}/node-replacement", OWN),
-    json("planNodeReplacement", "POST", "/v2/clusters/{cluster_id}/node-replacement/plan", OWN),
+    // The owner of a cluster decides where a read of it connects, and a repair is work on the site's machines.
+    json("listInstalledNodes", "GET", "/v2/clusters/{cluster_id}/nodes", OVERSEE),
+    json("getNodeReplacement", "GET", "/v2/clusters/{cluster_id}/node-replacement", OVERSEE),
+    json("planNodeReplacement", "POST", "/v2/clusters/{cluster_id}/node-replacement/plan", OVERSEE),
     lines("exportAuditRecords", "/v2/audit", OVERSEE),
     json("checkSite", "GET", "/v2/doctor", OVERSEE),
     json("listReleaseImages", "GET", "/v2/release-images", VIEW),

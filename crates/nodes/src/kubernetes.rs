@@ -16,6 +16,7 @@ mod replacement_view;
 mod requests;
 mod resources;
 mod status;
+mod stored;
 
 pub use certificates::ListedCertificate;
 pub use connect::{ClusterAddress, KubernetesCluster};
@@ -35,3 +36,4 @@ pub use resources::{
     CONFIG_MAPS, CSRS, ETCD_NAMESPACE, HOSTS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind,
     SECRETS,
 };
+pub use stored::MAX_RESPONSE_BYTES;

@@ -1,6 +1,7 @@
 //! Nodes of a cluster: host records, their BMCs, and the replacement of control nodes.
 
 pub mod check;
+mod client_tls;
 #[cfg(feature = "kubernetes")]
 pub mod controller;
 pub mod etcd;

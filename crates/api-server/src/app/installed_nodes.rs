@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 
 use super::ApiServer;
 use super::files::KUBECONFIG;
+use crate::install::kubeconfig::read_kubeconfig;
 
 /// Installed clusters that are read at a time.
 pub(crate) const READS: usize = 4;
@@ -133,7 +134,7 @@ impl ApiServer {
         let doing = "reading the stored kubeconfig";
         let text = String::from_utf8(object.bytes().await?);
         let text = text.map_err(|error| Error::internal(doing, error))?;
-        let cluster = KubernetesCluster::of_stored(&text).await;
+        let cluster = KubernetesCluster::of_stored(read_kubeconfig(&text)?);
         cluster.map_err(|error| Error::internal(doing, error))
     }
 }

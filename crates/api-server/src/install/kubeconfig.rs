@@ -12,9 +12,7 @@ const AUTHORITY: &str = "certificate-authority-data";
 /// Errors: `Invalid` – `pem` is not a list of certificates; `Internal` – the stored kubeconfig is damaged.
 pub fn with_ingress_ca(text: &str, pem: &str) -> Result<String, Error> {
     let certificates = certificates(pem)?;
-    let damaged = |why: String| Error::internal("reading the stored kubeconfig", why);
-    let mut kubeconfig: Value =
-        serde_yaml::from_str(text).map_err(|error| damaged(error.to_string()))?;
+    let mut kubeconfig = read_kubeconfig(text)?;
     let clusters = kubeconfig
         .get_mut("clusters")
         .and_then(Value::as_array_mut)
@@ -36,6 +34,16 @@ pub fn with_ingress_ca(text: &str, pem: &str) -> Result<String, Error> {
     }
     serde_yaml::to_string(&kubeconfig)
         .map_err(|error| Error::internal("printing the kubeconfig", error))
+}
+
+/// Errors: `Internal` – the stored kubeconfig is no YAML.
+pub(crate) fn read_kubeconfig(text: &str) -> Result<Value, Error> {
+    // The parser's error may quote a secret.
+    serde_yaml::from_str(text).map_err(|_| damaged("it is no YAML".to_owned()))
+}
+
+fn damaged(why: String) -> Error {
+    Error::internal("reading the stored kubeconfig", why)
 }
 
 fn append(trusted: &str, certificates: &[String]) -> String {

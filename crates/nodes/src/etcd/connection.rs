@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use net::resolve::Resolver;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use secrecy::{ExposeSecret as _, SecretString};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use secrecy::SecretString;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -20,6 +18,7 @@ use tower::service_fn;
 
 use super::address::EtcdAddress;
 use super::error::EtcdError;
+use crate::client_tls::{self, ClientIdentity, CredentialError};
 
 /// Time of one TCP connection and its handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -42,42 +41,16 @@ pub struct EtcdCredentials {
 impl EtcdCredentials {
     /// Errors: Credentials.
     pub(super) fn client_config(&self) -> Result<ClientConfig, EtcdError> {
-        let wrong = |part: &'static str| {
-            move |error: &dyn std::fmt::Display| EtcdError::Credentials {
-                part,
-                reason: error.to_string(),
-            }
+        let identity = ClientIdentity {
+            certificate: &self.certificate_pem,
+            key: &self.key_pem,
         };
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(&self.authorities_pem, "authorities")? {
-            roots
-                .add(certificate)
-                .map_err(|error| wrong("authorities")(&error))?;
-        }
-        let chain = certificates(&self.certificate_pem, "client certificate")?;
-        // The error of a wrong key does not contain it.
-        let key = PrivateKeyDer::from_pem_slice(self.key_pem.expose_secret().as_bytes())
-            .map_err(|error| wrong("client key")(&error))?;
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong("TLS versions")(&error))?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(chain, key)
-            .map_err(|error| wrong("client key")(&error))?;
+        let config = client_tls::client_config(&self.authorities_pem, Some(identity));
+        let mut config = config
+            .map_err(|CredentialError { part, reason }| EtcdError::Credentials { part, reason })?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(config)
     }
-}
-
-fn certificates(pem: &str, part: &'static str) -> Result<Vec<CertificateDer<'static>>, EtcdError> {
-    let wrong = |reason: String| EtcdError::Credentials { part, reason };
-    let found = CertificateDer::pem_slice_iter(pem.as_bytes())
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| wrong(format!("expected PEM: {error}")))?;
-    if found.is_empty() {
-        return Err(wrong("expected PEM with a certificate".to_owned()));
-    }
-    Ok(found)
 }
 
 /// A channel to `address`, which connects at the first call and again after a failure.
@@ -147,49 +120,13 @@ pub(super) async fn closing_alert(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use testkit::certificates::Authority;
-
-    fn credentials() -> EtcdCredentials {
-        let authority = Authority::new("etcd").unwrap();
-        let (certificate_pem, key) = authority.sign(&["127.0.0.1"]).unwrap();
-        EtcdCredentials {
-            authorities_pem: authority.certificate,
-            certificate_pem,
-            key_pem: key.into(),
-        }
-    }
-
-    #[test]
-    fn the_wrong_part_is_named_without_its_content() {
-        let part = |change: fn(&mut EtcdCredentials)| {
-            let mut credentials = credentials();
-            change(&mut credentials);
-            match credentials.client_config().unwrap_err() {
-                EtcdError::Credentials { part, reason } => {
-                    assert!(!reason.contains("SECRET"), "{reason}");
-                    part
-                }
-                other => panic!("{other}"),
-            }
-        };
-        credentials().client_config().unwrap();
-        assert_eq!(part(|it| it.authorities_pem.clear()), "authorities");
-        assert_eq!(
-            part(|it| it.certificate_pem = "SECRET".to_owned()),
-            "client certificate"
-        );
-        assert_eq!(part(|it| it.key_pem = "SECRET".into()), "client key");
-        // A key of another certificate.
-        assert_eq!(
-            part(|it| it.key_pem = super::tests::credentials().key_pem),
-            "client key"
-        );
-    }
-
     #[test]
     fn the_key_is_not_printed() {
-        let mut credentials = credentials();
-        credentials.key_pem = "SECRET".into();
+        let credentials = EtcdCredentials {
+            authorities_pem: String::new(),
+            certificate_pem: String::new(),
+            key_pem: "SECRET".into(),
+        };
         assert!(!format!("{credentials:?}").contains("SECRET"));
     }
 }

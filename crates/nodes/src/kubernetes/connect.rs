@@ -15,9 +15,9 @@ use super::resources::ResourceKind;
 /// Records of one kind that are read at most: a cluster has at most some thousand nodes.
 const MAX_RECORDS: usize = 20_000;
 /// Records of a page.
-const PAGE: u32 = 500;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
+const PAGE: u32 = 100;
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest kubeconfig. Units: bytes.
 const MAX_KUBECONFIG: u64 = 4 << 20;
 
@@ -56,26 +56,8 @@ impl KubernetesCluster {
     /// Errors: Invalid – the kubeconfig cannot be read, or lacks the context.
     pub async fn new(address: ClusterAddress<'_>) -> Result<Self, Error> {
         let kubeconfig = read_kubeconfig(address.kubeconfig)?;
-        Self::of_kubeconfig(kubeconfig, address.context).await
-    }
-
-    /// Prepares a connection by a kubeconfig that a server keeps; nothing is sent.
-    ///
-    /// Errors: Invalid – it is malformed, or starts programs or reads files of the server.
-    pub async fn of_stored(kubeconfig: &str) -> Result<Self, Error> {
-        let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|error| invalid(&error))?;
-        if let Some(member) = outside_member(&kubeconfig) {
-            let reason = format!(
-                "{member}: only certificates, keys and tokens in the kubeconfig itself are used here"
-            );
-            return Err(Error::invalid("kubeconfig", reason));
-        }
-        Self::of_kubeconfig(kubeconfig, None).await
-    }
-
-    async fn of_kubeconfig(kubeconfig: Kubeconfig, context: Option<&str>) -> Result<Self, Error> {
         let options = KubeConfigOptions {
-            context: context.map(str::to_owned),
+            context: address.context.map(str::to_owned),
             ..KubeConfigOptions::default()
         };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
@@ -85,7 +67,12 @@ impl KubernetesCluster {
         config.write_timeout = Some(READ_TIMEOUT);
         let url = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(|error| invalid(&error))?;
-        Ok(Self { client, url })
+        Ok(Self::by(client, url))
+    }
+
+    /// A cluster by its client.
+    pub(super) fn by(client: Client, url: String) -> Self {
+        Self { client, url }
     }
 
     /// Address of the API.
@@ -179,30 +166,6 @@ fn read_kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, Error> {
     Kubeconfig::read_from(path).map_err(|error| invalid(&error))
 }
 
-/// The first member by which a kubeconfig starts a program or reads a file.
-fn outside_member(kubeconfig: &Kubeconfig) -> Option<&'static str> {
-    let users = kubeconfig.auth_infos.iter();
-    let users = users.filter_map(|user| user.auth_info.as_ref());
-    let of_users = users.flat_map(|user| {
-        [
-            user.exec.is_some().then_some("exec"),
-            user.auth_provider.is_some().then_some("auth-provider"),
-            user.token_file.is_some().then_some("tokenFile"),
-            user.client_certificate
-                .is_some()
-                .then_some("client-certificate"),
-            user.client_key.is_some().then_some("client-key"),
-        ]
-    });
-    let clusters = kubeconfig.clusters.iter();
-    let clusters = clusters.filter_map(|cluster| cluster.cluster.as_ref());
-    let of_clusters = clusters.map(|cluster| {
-        let authority = cluster.certificate_authority.as_ref();
-        authority.map(|_| "certificate-authority")
-    });
-    of_users.chain(of_clusters).flatten().next()
-}
-
 fn invalid(error: &(dyn std::error::Error + 'static)) -> Error {
     Error::invalid("kubeconfig", chain(error))
 }
@@ -232,37 +195,5 @@ pub(super) fn refused(kind: &ResourceKind, error: kube::Error) -> Error {
             Error::conflict(format!("{}: {}", kind.plural, status.message))
         }
         error => Error::unavailable(CLUSTER, error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kubeconfig(user: &str, cluster: &str) -> Kubeconfig {
-        let text = format!(
-            "apiVersion: v1\nkind: Config\nclusters:\n- name: a\n  cluster:\n    server: https://api.lab.test:6443\n    {cluster}\n\
-             users:\n- name: b\n  user:\n    {user}\ncontexts: []\n"
-        );
-        Kubeconfig::from_yaml(&text).unwrap()
-    }
-
-    #[test]
-    fn a_stored_kubeconfig_reaches_neither_programs_nor_files() {
-        let outside = |user, cluster| outside_member(&kubeconfig(user, cluster));
-        let ca = "certificate-authority-data: AA==";
-        assert_eq!(outside("client-key-data: AA==", ca), None);
-        assert_eq!(outside("token: a", ca), None);
-        for (user, member) in [
-            ("exec: {command: sh, apiVersion: v1}", "exec"),
-            ("auth-provider: {name: oidc, config: {}}", "auth-provider"),
-            ("tokenFile: /etc/shadow", "tokenFile"),
-            ("client-certificate: /a", "client-certificate"),
-            ("client-key: /a", "client-key"),
-        ] {
-            assert_eq!(outside(user, ca), Some(member));
-        }
-        let file = "certificate-authority: /a";
-        assert_eq!(outside("token: a", file), Some("certificate-authority"));
     }
 }
