@@ -105,15 +105,22 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     Ok(target_directory()?.join(folder))
 }
 
-/// Builds `packages` for the target `triple` with `flags`; returns the folder of their programs.
+/// Builds `packages` for the target `triple` with `flags`, and with the linkers in a folder; returns the folder of their
+/// programs.
 pub(crate) fn build_for(
     triple: &str,
     flags: &[String],
+    linkers: Option<&Path>,
     packages: &[&str],
     profile: Profile,
 ) -> Result<PathBuf> {
     let (name, folder) = profile.names();
-    run(build_command(packages, name)
+    let mut command = build_command(packages, name);
+    if let Some(linkers) = linkers {
+        // Of gcc. A flag with the folder would make each machine's program another one.
+        command.env("COMPILER_PATH", linkers);
+    }
+    run(command
         .args(["--target", triple])
         // Overrides every other source of flags: the same source gives the same program.
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))

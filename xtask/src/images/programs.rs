@@ -17,6 +17,8 @@ use crate::command::{bounded, output, shown};
 const RUSTUP_TIMEOUT: Duration = Duration::from_secs(90);
 /// Compiles the C of dependencies for musl.
 const MUSL_COMPILER: &str = "musl-gcc";
+/// Functions with equal code are kept once, 1 MiB of the services: Rust promises no function an address of its own.
+const FOLDING: [&str; 2] = ["-Clink-arg=-fuse-ld=lld", "-Clink-arg=-Wl,--icf=all"];
 
 /// A build target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,11 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
         &cargo::target_directory()?,
         &cargo::home()?,
     ));
-    let folder = cargo::build_for(&triple, &flags, packages, profile)?;
+    let linkers = folding_linkers()?;
+    if linkers.is_some() {
+        flags.extend(FOLDING.map(str::to_owned));
+    }
+    let folder = cargo::build_for(&triple, &flags, linkers.as_deref(), packages, profile)?;
     for package in packages {
         let path = folder.join(program_of(package));
         let program = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -114,13 +120,25 @@ fn ensure_musl(triple: &str) -> Result<()> {
     Ok(())
 }
 
-fn has_standard_library(triple: &str) -> Result<bool> {
+/// The folder with LLVM's linker for gcc, which comes with most toolchains.
+fn folding_linkers() -> Result<Option<PathBuf>> {
+    let folder = library_folder(&[])?.with_file_name("bin").join("gcc-ld");
+    Ok(folder.join("ld.lld").is_file().then_some(folder))
+}
+
+/// The folder of the standard library of a target; without arguments, of this machine.
+fn library_folder(target: &[&str]) -> Result<PathBuf> {
     let mut command = Command::new("rustc");
     command
         .current_dir(root())
-        .args(["--print", "target-libdir", "--target", triple]);
+        .args(["--print", "target-libdir"])
+        .args(target);
     let answer = output(&mut command)?;
-    let folder = PathBuf::from(String::from_utf8_lossy(&answer).trim());
+    Ok(PathBuf::from(String::from_utf8_lossy(&answer).trim()))
+}
+
+fn has_standard_library(triple: &str) -> Result<bool> {
+    let folder = library_folder(&["--target", triple])?;
     let is_library = |entry: fs::DirEntry| {
         let name = entry.file_name();
         name.to_string_lossy().starts_with("libstd-")
