@@ -23,6 +23,8 @@ pub const NODE_TOKEN: &str = "token-of-a-node";
 pub const CONTROL_NODE_TOKEN: &str = "token-of-a-control-node";
 /// Token of the account with which machines ask to be nodes.
 pub const BOOTSTRAPPER_TOKEN: &str = "token-of-the-bootstrapper";
+/// Token of the account of `deploy/host-controller.yaml`.
+pub const HOST_CONTROLLER_TOKEN: &str = "token-of-the-host-controller";
 
 /// A running kube-apiserver. Killed on drop, with its etcd; both end with the test program.
 #[derive(Debug)]
@@ -153,16 +155,23 @@ impl KubeApiServer {
     ///
     /// Errors: the file cannot be written.
     pub fn kubeconfig(&self, folder: &Path) -> Result<PathBuf> {
+        self.kubeconfig_as(TOKEN, folder, "kubeconfig")
+    }
+
+    /// Writes a kubeconfig of the holder of a token.
+    ///
+    /// Errors: the file cannot be written.
+    pub fn kubeconfig_as(&self, token: &str, folder: &Path, name: &str) -> Result<PathBuf> {
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{ "name": "test", "cluster": {
                 "server": self.origin,
                 "certificate-authority": folder.join("authority.pem"),
             } }],
-            "users": [{ "name": "test", "user": { "token": TOKEN } }],
+            "users": [{ "name": "test", "user": { "token": token } }],
             "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "test" } }],
         });
-        let path = folder.join("kubeconfig");
+        let path = folder.join(name);
         fs::write(&path, kubeconfig.to_string())
             .with_context(|| format!("writing {}", path.display()))?;
         Ok(path)
@@ -241,11 +250,14 @@ impl KubeApiServer {
 /// Accounts by their tokens, as kube-apiserver reads them.
 fn tokens() -> String {
     let bootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
+    let host_controller = "system:serviceaccount:kube-system:atoll-host-controller";
+    let service_accounts = "system:serviceaccounts";
     let accounts = [
         (TOKEN, "test", "system:masters"),
         (NODE_TOKEN, "system:node:master-1", "system:nodes"),
         (CONTROL_NODE_TOKEN, "system:node:control-2", "system:nodes"),
-        (BOOTSTRAPPER_TOKEN, bootstrapper, "system:serviceaccounts"),
+        (BOOTSTRAPPER_TOKEN, bootstrapper, service_accounts),
+        (HOST_CONTROLLER_TOKEN, host_controller, service_accounts),
     ];
     let lines = accounts
         .iter()

@@ -25,7 +25,9 @@ pub use distribution::Distribution;
 pub use download::{DownloadedImage, ImageDownload, image_url};
 pub use installation::{Installation, InstallationState};
 pub use journey::{Stage, installed_in_spite_of, journey_with};
-pub use kube_api_server::{BOOTSTRAPPER_TOKEN, CONTROL_NODE_TOKEN, KubeApiServer, NODE_TOKEN};
+pub use kube_api_server::{
+    BOOTSTRAPPER_TOKEN, CONTROL_NODE_TOKEN, HOST_CONTROLLER_TOKEN, KubeApiServer, NODE_TOKEN,
+};
 pub use ledger::Ledger;
 pub use openid_provider::OpenIdProvider;
 pub use scratch::Scratch;

@@ -12,7 +12,7 @@ use nodes::redfish::{RedfishConnector, RedfishTiming};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use system_tests::process::{Signal, program, signal};
-use system_tests::until;
+use system_tests::{HOST_CONTROLLER_TOKEN, until};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -192,6 +192,21 @@ impl Site {
         let server = &self.cluster.server;
         let answer = server.ask(Method::PUT, &path, Some(&host)).await?;
         ensure!(answer.status == StatusCode::OK, "{path}: {}", answer.text());
+        Ok(())
+    }
+
+    /// The account that is shipped, with its rights.
+    async fn add_account(&self) -> Result<()> {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../deploy/host-controller.yaml"
+        );
+        let objects: Vec<Value> = serde_yaml::from_multiple(&std::fs::read_to_string(path)?)?;
+        for object in objects {
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            let resources = self.cluster.server.resources(&object, namespace).await?;
+            self.cluster.create(&resources, &object).await?;
+        }
         Ok(())
     }
 
@@ -519,11 +534,16 @@ async fn the_command_logs_changes_and_gives_its_lease_back() -> Result<()> {
         return Ok(());
     };
     site.add_host(0, "correct-horse").await?;
+    site.add_account().await?;
+    let folder = site.cluster.scratch.path();
+    let server = &site.cluster.server;
+    let kubeconfig =
+        server.kubeconfig_as(HOST_CONTROLLER_TOKEN, folder, "controller-kubeconfig")?;
     let log = site.cluster.scratch.path().join("controller.log");
     let mut child = Command::new(program("atoll")?)
         .args(["host", "controller", "--bmc-ca", &site.ca_file()?])
         .arg("--kubeconfig")
-        .arg(&site.cluster.kubeconfig)
+        .arg(&kubeconfig)
         .stdin(Stdio::null())
         .stderr(File::create(&log)?)
         .spawn()?;
@@ -536,7 +556,39 @@ async fn the_command_logs_changes_and_gives_its_lease_back() -> Result<()> {
     let changes = log.lines().filter(|line| line.contains(taken_over));
     ensure!(changes.count() == 1, "{log}");
     ensure!(!log.contains("correct-horse"), "{log}");
-    let lease = site.cluster.server.ask(Method::GET, LEASE, None).await?;
+    let lease = server.ask(Method::GET, LEASE, None).await?;
     ensure!(lease.status == StatusCode::NOT_FOUND, "{}", lease.text());
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_hosts_are_managed_beside_hosts_that_fail() -> Result<()> {
+    const HOSTS: usize = 100;
+    let Some(site) = Site::start(HOSTS).await? else {
+        return Ok(());
+    };
+    let is_failing = |index: usize| index.is_multiple_of(10);
+    for index in 0..HOSTS {
+        let password = if is_failing(index) {
+            "wrong"
+        } else {
+            "correct-horse"
+        };
+        site.add_host(index, password).await?;
+        site.rack.bmcs()[index].set_power(SimulatedPower::Off);
+    }
+    let running = site.running("one", Some(site.rack.ca_pem())).await?;
+    for index in 0..HOSTS {
+        let bmc = &site.rack.bmcs()[index];
+        if is_failing(index) {
+            let refused = |host: &Value| host["status"]["errorType"] == "registration error";
+            site.wait(index, "the refusal is recorded", refused).await?;
+            ensure!(bmc.power() == SimulatedPower::Off && bmc.refused_logins() == 1);
+        } else {
+            let is_on = |host: &Value| is_managed(host) && host["status"]["poweredOn"] == true;
+            site.wait(index, "the host is powered on", is_on).await?;
+            ensure!(bmc.boots().len() == 1, "{:?}", bmc.boots());
+        }
+    }
+    running.stop().await
 }
