@@ -29,6 +29,9 @@ pub struct StepIntent {
     /// Pending certificate requests before the node booted.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub earlier_csrs: BTreeSet<String>,
+    /// Whether the machine that boots was on, with another system.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub was_on: bool,
 }
 
 /// Result of a step.

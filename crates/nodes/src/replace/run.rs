@@ -20,7 +20,7 @@ use super::progress::{
 };
 use super::step::{self, CompletionContext, StepId, StepRule, StepUndo};
 use super::store::{OpenReplacement, ReplacementStore};
-use super::view::ReplacementView;
+use super::view::{PowerState, ReplacementView};
 use super::wait::{StepPatience, StepWait, waiting_for};
 use super::world::{KubernetesSide, MachineSide, NodeHardware};
 use crate::etcd::{EtcdCluster, EtcdError};
@@ -298,7 +298,8 @@ impl<'a> Run<'a> {
                 match effects::cause(step, &self.world, &view, self.replacement).await {
                     Ok(outcome) => {
                         self.hear(ReplacementNews::Effect(step))?;
-                        if rule.is_done.is_none() {
+                        // A boot returns once the machine runs from its image.
+                        if rule.is_done.is_none() || step == StepId::BootNode {
                             return self.finish(step, false, outcome);
                         }
                         caused = Some(change);
@@ -389,6 +390,7 @@ impl<'a> Run<'a> {
                     .iter()
                     .map(|it| it.name.clone())
                     .collect(),
+                was_on: view.new_power == Some(PowerState::On),
                 ..StepIntent::default()
             },
             // Its state before is not known: it is not changed.

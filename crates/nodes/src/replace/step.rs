@@ -247,9 +247,10 @@ pub(super) static STEPS: &[StepRule] = &[
         is_done: Some(|it| {
             let has_node =
                 it.kubernetes(|kubernetes| kubernetes.nodes.contains_key(&it.case.new.name));
-            // It installs for minutes: another boot would begin again.
-            let is_booting = it.progress.has_started(StepId::BootNode)
-                && it.view.new_power != Some(PowerState::Off);
+            // It installs for minutes: another boot would begin again. A machine that was on before may be as it was.
+            let begun = it.progress.started.get(&StepId::BootNode);
+            let is_booting = begun
+                .is_some_and(|intent| !intent.was_on && it.view.new_power != Some(PowerState::Off));
             has_node || is_booting
         }),
         undo: StepUndo::Stays,

@@ -565,6 +565,30 @@ async fn a_second_failure_stops_the_run_until_its_member_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_with_another_system_boots_after_a_stop_before_it() {
+    let Some(mut trial) = Trial::begin(&SCENARIOS[2]).await else {
+        return;
+    };
+    let new = trial.opened().progress().case.new.name.clone();
+    {
+        let mut state = trial.platform.state();
+        state.power.insert(new.clone(), PowerState::On);
+        state.others.insert(new);
+    }
+    while !trial
+        .opened()
+        .progress()
+        .started
+        .contains_key(&StepId::BootNode)
+    {
+        drop(trial.run_once(PATIENT, Some(Stops::Each)).await);
+    }
+    assert_eq!(trial.platform.state().boots, 0);
+    trial.complete(Stops::At(usize::MAX)).await;
+    trial.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_machines_that_claim_to_be_the_node_stop_the_run() {
     let Some(mut trial) = Trial::begin(&SCENARIOS[0]).await else {
         return;
