@@ -16,6 +16,7 @@ mod rack;
 mod requests;
 mod simulated;
 mod state;
+mod storage;
 
 pub use fault::{BmcFault, BmcFaultRule};
 pub use host::BmcHost;

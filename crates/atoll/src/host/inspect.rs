@@ -1,7 +1,9 @@
 //! `atoll host inspect`: hosts as their BMCs see them.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use nodes::redfish::{BmcInventory, InventoryJob};
+use nodes::redfish::{BmcDisk, BmcInventory, InventoryJob};
 use serde::Serialize;
 use service::Error;
 
@@ -15,7 +17,8 @@ pub(crate) struct HostInspectArgs {
     #[command(flatten)]
     bmcs: HostBmcArgs,
     /// Print the hosts as JSON: [{"name","namespace","inventory":{"manufacturer","model","serial","uuid","power","boot",
-    /// "nics":[{"id","mac","speed_mbps","link"}],"memory_gib","processors",…},"error"}]
+    /// "nics":[{"id","mac","speed_mbps","link"}],"disks":[{"id","size_bytes","media","protocol","vendor","model","serial","wwn"}],
+    /// "memory_gib","processors",…},"error"}]
     #[arg(long)]
     json: bool,
 }
@@ -76,12 +79,12 @@ impl InspectedHost {
     }
 }
 
-const HEADS: [&str; 9] = [
-    "NAME", "BMC", "SYSTEM", "SERIAL", "POWER", "CPUS", "MEMORY", "BOOT", "NICS",
+const HEADS: [&str; 10] = [
+    "NAME", "BMC", "SYSTEM", "SERIAL", "POWER", "CPUS", "MEMORY", "DISKS", "BOOT", "NICS",
 ];
 
 /// The NIC of the boot MAC address has an asterisk.
-fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 9] {
+fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 10] {
     let words = |words: [Option<&str>; 2]| {
         let words: Vec<_> = words.into_iter().flatten().collect();
         cell(&words.join(" "))
@@ -116,6 +119,7 @@ fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 9] {
         inventory.power.to_string(),
         number(inventory.processors, ""),
         number(inventory.memory_gib, " GiB"),
+        cell(&disks(&inventory.disks)),
         cell(&boot.join(" ")),
         if nics.is_empty() {
             "-".to_owned()
@@ -123,4 +127,53 @@ fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 9] {
             nics.join(" ")
         },
     ]
+}
+
+/// Equal disks together, as `2x 480 GB SSD`. Units: 10^9 bytes, as on disks.
+fn disks(disks: &[BmcDisk]) -> String {
+    let mut kinds = BTreeMap::<String, usize>::new();
+    for disk in disks {
+        let size = disk.size_bytes.map(|bytes| bytes / 1_000_000_000);
+        let size = size.map_or_else(|| "disk".to_owned(), |size| format!("{size} GB"));
+        let media = match disk.protocol.as_deref() {
+            Some("NVMe") => "NVMe",
+            _ => disk.media.as_deref().unwrap_or_default(),
+        };
+        let kind = format!("{size} {media}").trim_end().to_owned();
+        *kinds.entry(kind).or_default() += 1;
+    }
+    let kinds = kinds.iter().map(|(kind, count)| format!("{count}x {kind}"));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_disks_are_together() {
+        let disk = |size_bytes, media: Option<&str>, protocol: Option<&str>| BmcDisk {
+            id: "1".to_owned(),
+            size_bytes,
+            media: media.map(str::to_owned),
+            protocol: protocol.map(str::to_owned),
+            vendor: None,
+            model: None,
+            serial: None,
+            wwn: None,
+        };
+        let (small, large) = (Some(480_103_981_056), Some(4_000_787_030_016));
+        let found = [
+            disk(small, Some("SSD"), Some("SATA")),
+            disk(small, Some("SSD"), Some("SATA")),
+            disk(small, Some("SSD"), Some("NVMe")),
+            disk(large, None, None),
+            disk(None, None, None),
+        ];
+        assert_eq!(
+            disks(&found),
+            "1x 4000 GB, 1x 480 GB NVMe, 2x 480 GB SSD, 1x disk"
+        );
+        assert_eq!(disks(&[]), "");
+    }
 }

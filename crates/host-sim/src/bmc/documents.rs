@@ -6,6 +6,7 @@ use super::access::SESSIONS;
 use super::answer::BmcAnswer;
 use super::simulated::SimulatedBmc;
 use super::state::{BmcState, SimulatedOverride};
+use super::storage;
 
 /// The answer to a read; `path` has no slash at its end.
 pub(super) fn read(bmc: &SimulatedBmc, path: &str) -> BmcAnswer {
@@ -53,7 +54,9 @@ pub(super) fn read(bmc: &SimulatedBmc, path: &str) -> BmcAnswer {
         }
         Some("BootOptions") => Some(collection(bmc, path, &["1".to_owned(), "2".to_owned()])),
         Some("Attributes") if profile.has_import => Some(attributes(&state)),
-        Some(rest) => nic(bmc, rest).or_else(|| boot_option(rest)),
+        Some(rest) => nic(bmc, rest)
+            .or_else(|| boot_option(rest))
+            .or_else(|| storage::read(bmc, rest)),
         None => None,
     };
     body.map_or_else(BmcAnswer::not_found, |body| BmcAnswer::json(200, body))
@@ -71,12 +74,12 @@ fn with_tag(bmc: &SimulatedBmc, mut body: Value, version: u64) -> BmcAnswer {
     BmcAnswer::json(200, body).with_header("ETag", &tag)
 }
 
-fn link(bmc: &SimulatedBmc, path: &str) -> Value {
+pub(super) fn link(bmc: &SimulatedBmc, path: &str) -> Value {
     let slash = if bmc.profile.ends_with_slash { "/" } else { "" };
     json!({ "@odata.id": format!("{path}{slash}") })
 }
 
-fn collection(bmc: &SimulatedBmc, path: &str, names: &[String]) -> Value {
+pub(super) fn collection(bmc: &SimulatedBmc, path: &str, names: &[String]) -> Value {
     let members: Vec<Value> = names
         .iter()
         .map(|name| link(bmc, &format!("{path}/{name}")))
@@ -162,6 +165,8 @@ fn system(bmc: &SimulatedBmc, state: &BmcState) -> Value {
         "Links": { "ManagedBy": [link(bmc, &profile.manager_path())] },
         "Actions": { "#ComputerSystem.Reset": reset },
     });
+    let storage = storage::resource(bmc);
+    body[storage] = link(bmc, &format!("{path}/{storage}"));
     if profile.has_media_below_system {
         body["VirtualMedia"] = link(bmc, &profile.media_path());
     }

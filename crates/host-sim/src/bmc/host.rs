@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use crate::Hardware;
+use crate::hardware::Disk;
 
 /// A host as its BMC shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct BmcHost {
     pub memory_gib: u64,
     /// Processors.
     pub processors: u64,
+    /// Disks.
+    pub disks: Vec<Disk>,
 }
 
 impl BmcHost {
@@ -33,6 +36,7 @@ impl BmcHost {
             macs: vec![mac(1), mac(2)],
             memory_gib: 128,
             processors: 2,
+            disks: vec![disk(number, 0, false), disk(number, 1, true)],
         }
     }
 
@@ -45,7 +49,26 @@ impl BmcHost {
             macs: hardware.nics.iter().map(|nic| nic.mac.clone()).collect(),
             memory_gib: hardware.ram_bytes >> 30,
             processors: u64::from(hardware.cpus),
+            disks: hardware.disks.clone(),
         }
+    }
+}
+
+/// A disk with made-up values.
+fn disk(number: usize, slot: usize, rotational: bool) -> Disk {
+    Disk {
+        path: format!("/dev/disk{slot}"),
+        size_bytes: if rotational {
+            4_000_787_030_016
+        } else {
+            480_103_981_056
+        },
+        rotational,
+        vendor: "Simulated".to_owned(),
+        model: "Simulated Disk".to_owned(),
+        serial: format!("SIM{number:06}D{slot}"),
+        wwn: format!("5000c500{number:07x}{slot}"),
+        hctl: format!("0:0:{slot}:0"),
     }
 }
 

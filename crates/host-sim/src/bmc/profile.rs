@@ -80,6 +80,8 @@ pub struct BmcProfile {
     pub resets_mode: bool,
     /// Writes that are refused while the host starts.
     pub start_lasts: u32,
+    /// Whether disks are in SimpleStorage alone, as before Storage was standard.
+    pub has_simple_storage: bool,
     /// Whether UEFI Secure Boot is on; none without the resource.
     pub secure_boot: Option<bool>,
     /// Whether writes need an entity tag.
@@ -157,6 +159,7 @@ const STANDARD: BmcProfile = BmcProfile {
     demands_full_override: false,
     resets_mode: false,
     start_lasts: 0,
+    has_simple_storage: false,
     secure_boot: Some(true),
     needs_if_match: false,
     has_weak_tags: false,
@@ -314,6 +317,7 @@ pub static BMC_PROFILES: &[BmcProfile] = &[
         needs_if_match: true,
         has_weak_tags: true,
         matches_strong_only: true,
+        has_simple_storage: true,
         source: "gofish, issue 171; ironic, redfish/management.py (full boot request); community.general, pull request 6434",
         ..STANDARD
     },

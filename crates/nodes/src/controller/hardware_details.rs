@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::redfish::{BmcInventory, BmcNic};
+use crate::redfish::{BmcDisk, BmcInventory, BmcNic};
 
 /// Longest text. Units: characters.
 const MAX_TEXT: usize = 256;
 
-/// The hardware of an inventory. Values that the BMC does not show are left out; disks are not read.
+/// The hardware of an inventory. Values that the BMC does not show are left out.
 pub(super) fn hardware_details(inventory: &BmcInventory, boot_mac: Option<&str>) -> Value {
     let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, shown);
     let nics = inventory.nics.iter().map(|it| nic(it, boot_mac));
@@ -32,6 +32,7 @@ pub(super) fn hardware_details(inventory: &BmcInventory, boot_mac: Option<&str>)
             json!(inventory.memory_gib.and_then(|gib| gib.checked_mul(1024))),
         ),
         ("nics", nics.collect()),
+        ("storage", inventory.disks.iter().map(disk).collect()),
         (
             "cpu",
             filled(vec![
@@ -52,6 +53,27 @@ fn nic(nic: &BmcNic, boot_mac: Option<&str>) -> Value {
             json!(nic.speed_mbps.map(|mbps| mbps / 1000).filter(|it| *it > 0)),
         ),
         ("pxe", json!(is_boot)),
+    ])
+}
+
+/// A BMC does not know the device names of the system: the name is that of the drive.
+fn disk(disk: &BmcDisk) -> Value {
+    let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, shown);
+    let media = disk.media.as_deref();
+    let kind = match (disk.protocol.as_deref(), media) {
+        (Some("NVMe"), _) => Some("NVME"),
+        (_, Some(media @ ("HDD" | "SSD"))) => Some(media),
+        _ => None,
+    };
+    filled(vec![
+        ("name", shown(&disk.id)),
+        ("type", json!(kind)),
+        ("rotational", json!(media.map(|media| media == "HDD"))),
+        ("sizeBytes", json!(disk.size_bytes)),
+        ("vendor", text(&disk.vendor)),
+        ("model", text(&disk.model)),
+        ("serialNumber", text(&disk.serial)),
+        ("wwn", text(&disk.wwn)),
     ])
 }
 

@@ -13,7 +13,7 @@ use super::timing::ControllerTiming;
 use super::verdict::{BmcOutcome, HostNext, HostObservation, HostVerdict, verdict};
 use crate::host_state::{CredentialsReach, ProvisioningState};
 use crate::records::HostStatusRecord;
-use crate::redfish::{BmcInventory, BmcNic, BootOverride, PowerState};
+use crate::redfish::{BmcDisk, BmcInventory, BmcNic, BootOverride, PowerState};
 
 /// A managed host in a state, that is to run.
 fn record(state: &str) -> Value {
@@ -126,6 +126,16 @@ fn inventory() -> BmcInventory {
             mac: "52:54:00:00:00:01".to_owned(),
             speed_mbps: Some(25_000),
             link: None,
+        }],
+        disks: vec![BmcDisk {
+            id: "Disk.Bay.0".to_owned(),
+            size_bytes: Some(1 << 40),
+            media: Some("SSD".to_owned()),
+            protocol: Some("NVMe".to_owned()),
+            vendor: None,
+            model: Some("M 1".to_owned()),
+            serial: Some("S1".to_owned()),
+            wwn: None,
         }],
         memory_gib: Some(64),
         processors: Some(2),
@@ -468,6 +478,10 @@ fn hardware_is_that_of_the_inventory() {
         "firmware": { "bios": { "version": "1.2" } },
         "ramMebibytes": 65536,
         "nics": [{ "name": "1", "mac": "52:54:00:00:00:01", "speedGbps": 25, "pxe": true }],
+        "storage": [{
+            "name": "Disk.Bay.0", "type": "NVME", "rotational": false, "sizeBytes": 1_u64 << 40,
+            "model": "M 1", "serialNumber": "S1",
+        }],
         "cpu": { "count": 2 },
     });
     let found = hardware_details(&inventory(), Some("52:54:00:00:00:01"));

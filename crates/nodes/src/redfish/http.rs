@@ -26,6 +26,8 @@ pub(super) struct RedfishRequest {
     pub(super) path: RedfishPath,
     pub(super) body: Option<Value>,
     pub(super) if_match: Option<String>,
+    /// Whether a refusal is an answer, and not repeated.
+    pub(super) is_optional: bool,
 }
 
 impl RedfishRequest {
@@ -35,6 +37,7 @@ impl RedfishRequest {
             path: path.clone(),
             body,
             if_match: None,
+            is_optional: false,
         }
     }
 

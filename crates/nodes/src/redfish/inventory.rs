@@ -1,9 +1,10 @@
-//! Inventory of a host by its BMC: identity, power, boot source, NICs, sizes.
+//! Inventory of a host by its BMC: identity, power, boot source, NICs, disks, sizes.
 
 use serde::Serialize;
 
 use super::bmc::Bmc;
 use super::boot_override::BootOverride;
+use super::disks::BmcDisk;
 use super::document::RedfishDocument;
 use super::error::BmcError;
 use super::power::PowerState;
@@ -32,6 +33,8 @@ pub struct BmcInventory {
     pub boot: BootOverride,
     /// NICs.
     pub nics: Vec<BmcNic>,
+    /// Disks.
+    pub disks: Vec<BmcDisk>,
     /// Memory. Units: GiB, rounded down.
     pub memory_gib: Option<u64>,
     /// Number of processors.
@@ -113,6 +116,7 @@ impl Bmc {
     pub async fn inventory(&mut self) -> Result<BmcInventory, BmcError> {
         let system = self.read_system().await?;
         let nics = self.nics(&system).await?;
+        let disks = self.disks(&system).await?;
         let secure_boot = self.secure_boot(&system).await?;
         let boot = BootOverride::of(&system);
         let manager = |pointer: &str| self.manager.as_ref().and_then(|it| it.owned_text(pointer));
@@ -127,6 +131,7 @@ impl Bmc {
             uuid: system.text("/UUID").map(str::to_lowercase),
             power: PowerState::of(&system),
             nics,
+            disks,
             memory_gib: system
                 .at("/MemorySummary/TotalSystemMemoryGiB")
                 .as_f64()
@@ -148,16 +153,15 @@ impl Bmc {
         let Some(path) = system.link("/SecureBoot")? else {
             return Ok(None);
         };
-        match self.session.get(&path).await {
-            Ok(document) => Ok(match document.text("/SecureBootCurrentBoot") {
+        // Hosts that start in legacy mode have none.
+        let found = self.session.find(&path).await?;
+        Ok(
+            found.and_then(|document| match document.text("/SecureBootCurrentBoot") {
                 Some("Enabled") => Some(true),
                 Some("Disabled") => Some(false),
                 _ => document.flag("/SecureBootEnable"),
             }),
-            // Of hosts that start in legacy mode.
-            Err(BmcError::NotFound { .. } | BmcError::Refused { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        )
     }
 
     async fn nics(&mut self, system: &RedfishDocument) -> Result<Vec<BmcNic>, BmcError> {

@@ -161,7 +161,29 @@ impl RedfishSession {
 
     /// Reads a resource.
     pub(super) async fn get(&mut self, path: &RedfishPath) -> Result<RedfishDocument, BmcError> {
-        let request = RedfishRequest::new(Method::GET, path, None);
+        self.read(RedfishRequest::new(Method::GET, path, None))
+            .await
+    }
+
+    /// Reads a resource that some BMCs name and do not show: none of those.
+    pub(super) async fn find(
+        &mut self,
+        path: &RedfishPath,
+    ) -> Result<Option<RedfishDocument>, BmcError> {
+        let request = RedfishRequest {
+            is_optional: true,
+            ..RedfishRequest::new(Method::GET, path, None)
+        };
+        match self.read(request).await {
+            Ok(document) => Ok(Some(document)),
+            Err(
+                BmcError::NotFound { .. } | BmcError::Refused { .. } | BmcError::Forbidden { .. },
+            ) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(&mut self, request: RedfishRequest) -> Result<RedfishDocument, BmcError> {
         let reply = self.send(&request).await?;
         if !reply.body.is_object() {
             return Err(BmcError::Unreadable {
@@ -170,7 +192,7 @@ impl RedfishSession {
             });
         }
         Ok(RedfishDocument {
-            path: path.clone(),
+            path: request.path,
             etag: reply.etag,
             body: reply.body,
             origin: self.http.origin.clone(),
@@ -226,8 +248,10 @@ impl RedfishSession {
                 Ok(reply) => {
                     let found = self.messages(&reply.body);
                     let ids: Vec<String> = found.iter().map(|it| it.id.clone()).collect();
-                    let failure = AttemptFailure::Refused(reply.status.as_u16(), &ids);
-                    let is_transient = is_transient(&request.method, failure);
+                    let status = reply.status.as_u16();
+                    let is_final = request.is_optional && !matches!(status, 429 | 503);
+                    let failure = AttemptFailure::Refused(status, &ids);
+                    let is_transient = !is_final && is_transient(&request.method, failure);
                     (
                         refused(request, &reply, found),
                         reply.retry_after,

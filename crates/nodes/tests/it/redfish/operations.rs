@@ -46,6 +46,13 @@ async fn inventories_are_read_and_sessions_are_ended() {
         );
         let macs: Vec<_> = read.nics.iter().map(|nic| nic.mac.clone()).collect();
         assert_eq!(macs, host.macs, "{family}");
+        let disks = read.disks.iter().map(|disk| disk.size_bytes);
+        let sizes = host.disks.iter().map(|disk| Some(disk.size_bytes));
+        assert!(disks.eq(sizes), "{family}: {:?}", read.disks);
+        // Entries of the older resource have neither number nor type.
+        let serials = read.disks.iter().filter(|disk| disk.serial.is_some());
+        let known = if profile.has_simple_storage { 0 } else { 2 };
+        assert_eq!(serials.count(), known, "{family}");
         assert_eq!(
             (read.memory_gib, read.processors),
             (Some(128), Some(2)),

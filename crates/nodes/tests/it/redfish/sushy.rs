@@ -41,9 +41,13 @@ async fn emulator() -> Option<Emulator> {
     });
     let config = format!(
         "SUSHY_EMULATOR_FAKE_DRIVER = True\nSUSHY_EMULATOR_FAKE_SYSTEMS = [{}]\n\
-         SUSHY_EMULATOR_STATE_DIR = '{}'\n",
+         SUSHY_EMULATOR_STATE_DIR = '{}'\n\
+         SUSHY_EMULATOR_STORAGE = {{'{first}': [{{'Id': '1', 'Name': 'A', 'StorageControllers': [], 'Drives': ['d1']}}]}}\n\
+         SUSHY_EMULATOR_DRIVES = {{('{first}', '1'): [{{'Id': 'd1', 'Name': 'D', 'CapacityBytes': 899527000000, \
+         'Protocol': 'SAS'}}]}}\n",
         systems.join(", "),
-        folder.path().display()
+        folder.path().display(),
+        first = SYSTEMS[0],
     );
     let file = folder.path().join("emulator.conf");
     fs::write(&file, config).unwrap();
@@ -92,6 +96,14 @@ async fn sushy_tools_is_driven() {
     let inventory = bmc.inventory().await.unwrap();
     assert_eq!(inventory.uuid.as_deref(), Some(SYSTEMS[0]));
     assert_eq!(inventory.nics[0].mac, "00:5c:52:31:3a:9c");
+    let [disk] = inventory.disks.as_slice() else {
+        panic!("{:?}", inventory.disks);
+    };
+    assert_eq!(
+        (disk.id.as_str(), disk.size_bytes),
+        ("d1", Some(899_527_000_000))
+    );
+    assert_eq!(disk.media.as_deref(), Some("HDD"));
     assert!(inventory.has_virtual_media && inventory.has_uefi_http);
 
     let medium = BootMedium::VirtualMedia {
