@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::fleet::Fleet;
 use crate::image::{self, BootConfig};
 use crate::world::Network;
-use crate::{Error, HostFault, Pace, Role, SimulationPlan};
+use crate::{Error, Hardware, HostFault, Pace, RackedMachines, Role, SimulationPlan};
 
 /// Simulated hosts: boot from a discovery image, register, install.
 ///
@@ -44,8 +44,12 @@ pub enum Mode {
 #[derive(Debug, Args)]
 pub struct Simulate {
     /// Discovery image that all machines boot
+    #[arg(long, conflicts_with = "bmcs")]
+    pub iso: Option<PathBuf>,
+    /// Machines are off until their simulated BMCs have booted each from a discovery image. Into this folder go their records
+    /// (hosts.yaml, bmcs.csv) and the authority of the BMCs' certificates (bmc-ca.pem)
     #[arg(long)]
-    pub iso: PathBuf,
+    pub bmcs: Option<PathBuf>,
     /// Numbers of machines: masters=N,workers=N[,arbiters=N]
     #[arg(long, value_parser = parse_hosts, default_value = "masters=3,workers=2")]
     pub hosts: HostCounts,
@@ -58,7 +62,7 @@ pub struct Simulate {
     /// Directory for the state of machines; a restart with the same directory resumes them
     #[arg(long)]
     pub state_dir: Option<PathBuf>,
-    /// Seed of serial numbers and host ids [default: the infra-env's id]
+    /// Seed of serial numbers and host ids [default: the infra-env's id; "bmcs" with --bmcs]
     #[arg(long)]
     pub seed: Option<String>,
     /// Network of the machines
@@ -97,21 +101,45 @@ pub struct LoadArgs {
 pub struct HostCounts(pub Vec<(Role, usize)>);
 
 impl Simulate {
-    /// Reads the image and makes the plan.
+    /// The machines, with the seed of the command line or this one.
     ///
-    /// Errors: the image cannot be read or has nothing embedded.
-    pub fn plan(self) -> Result<SimulationPlan, Error> {
-        let boot = image::boot_config(&self.iso)?;
+    /// Errors: Invalid – more machines than addresses, or a fault of a machine that does not exist.
+    pub fn machines(&mut self, seed: &str) -> Result<Vec<Hardware>, Error> {
+        let seed = self.seed.get_or_insert_with(|| seed.to_owned());
         let fleet = Fleet {
-            seed: self.seed.unwrap_or_else(|| boot.infra_env_id.to_string()),
-            hosts: self.hosts.0,
-            faults: self.weaken,
+            seed: seed.clone(),
+            hosts: self.hosts.0.clone(),
+            faults: self.weaken.clone(),
             network: self.network,
         };
+        fleet.machines()
+    }
+
+    /// Boots the machines: the agent's configuration in their image, and the BMCs that started them.
+    ///
+    /// Errors: the image cannot be read or has nothing embedded; as [`RackedMachines`].
+    pub async fn boot(&mut self) -> Result<(BootConfig, Option<RackedMachines>), Error> {
+        if let Some(iso) = &self.iso {
+            return Ok((image::boot_config(iso)?, None));
+        }
+        let Some(folder) = self.bmcs.clone() else {
+            return Err(Error::invalid("the arguments", "--iso or --bmcs is needed"));
+        };
+        let machines = self.machines("bmcs")?;
+        let mut racked = RackedMachines::start(&machines, &folder).await?;
+        tracing::info!(folder = %folder.display(), "BMCs answer: their records are in the folder");
+        Ok((racked.booted().await?, Some(racked)))
+    }
+
+    /// The plan of machines that booted an image.
+    ///
+    /// Errors: as [`Self::machines`].
+    pub fn plan(mut self, boot: BootConfig) -> Result<SimulationPlan, Error> {
+        let machines = self.machines(&boot.infra_env_id.to_string())?;
         let records = self.dns.into_iter();
         Ok(SimulationPlan {
             boot,
-            machines: fleet.machines()?,
+            machines,
             network: Network {
                 networks: vec![self.network.into()],
                 dns: records
@@ -120,7 +148,7 @@ impl Simulate {
                 forwards_except: None,
             },
             pace: Pace::new(self.speedup),
-            seed: fleet.seed,
+            seed: self.seed.unwrap_or_default(),
             has_dummy_files: false,
             state: self.state_dir,
             interval: None,

@@ -35,7 +35,7 @@ async fn main() -> ExitCode {
         (None, None) => Cli::command()
             .error(
                 clap::error::ErrorKind::MissingRequiredArgument,
-                "--iso is needed",
+                "--iso or --bmcs is needed",
             )
             .exit(),
     };
@@ -45,8 +45,10 @@ async fn main() -> ExitCode {
     })
 }
 
-async fn run(simulate: Simulate) -> Result<ExitCode, Error> {
-    let plan = simulate.plan()?;
+async fn run(mut simulate: Simulate) -> Result<ExitCode, Error> {
+    // The BMCs end with the machines.
+    let (boot, _bmcs) = simulate.boot().await?;
+    let plan = simulate.plan(boot)?;
     tracing::info!(url = plan.boot.url, infra_env = %plan.boot.infra_env_id, "booting the image");
     let outcome = host_sim::run(&plan, Arc::default()).await?;
     outcome.log();

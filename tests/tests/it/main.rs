@@ -11,5 +11,6 @@ mod registry_clients;
 mod registry_folder;
 mod settings;
 mod shutdown;
+mod simulated_bmcs;
 mod start;
 mod tokens;
