@@ -208,7 +208,7 @@ pub static OPERATIONS: &[Operation] = &[
     // The owner of a cluster decides where a read of it connects, and a repair is work on the site's machines.
     json("listInstalledNodes", "GET", "/v2/clusters/{cluster_id}/nodes", OVERSEE),
     json("getNodeReplacement", "GET", "/v2/clusters/{cluster_id}/node-replacement", OVERSEE),
-    json("planNodeReplacement", "POST", "/v2/clusters/{cluster_id}/node-replacement/plan", OVERSEE),
+    json("planNodeReplacement", "POST", "/v2/clusters/{cluster_id}/node-replacement/plan", ADMINISTER),
     lines("exportAuditRecords", "/v2/audit", OVERSEE),
     json("checkSite", "GET", "/v2/doctor", OVERSEE),
     json("listReleaseImages", "GET", "/v2/release-images", VIEW),
