@@ -44,6 +44,8 @@ export interface Site {
   keepDown(service: string): () => void;
   /** Starts hosts that boot the discovery image of a URL. */
   boot(url: string, options?: Machines): Promise<HostSim>;
+  /** Starts simulated BMCs, whose hosts are off until they boot a discovery image: their rows, as the page takes them. */
+  rack(options?: Machines): Promise<{ rows: string; hostSim: HostSim }>;
   stop(): Promise<void>;
 }
 
@@ -166,6 +168,11 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
         machines.push(child);
         return hostSim;
       },
+      rack: async (options) => {
+        const { child, hostSim, rows } = await rack(data, options);
+        machines.push(child);
+        return { rows, hostSim };
+      },
       kill: (service) => {
         const pid = pidOf(service);
         if (pid === undefined) throw new Error(`no ${service} runs`);
@@ -205,15 +212,35 @@ function pullSecret({ registry, registry_user: user, registry_password_file: fil
   return JSON.stringify({ auths: { [registry]: { auth } } });
 }
 
-async function boot(data: string, url: string, { masters = 3, workers = 0, speedup = 60 }: Machines = {}): Promise<{ child: ChildProcess; hostSim: HostSim }> {
+interface StartedMachines {
+  child: ChildProcess;
+  hostSim: HostSim;
+}
+
+async function boot(data: string, url: string, options?: Machines): Promise<StartedMachines> {
   const folder = mkdtempSync(join(data, "machines-"));
   const image = join(folder, "discovery.iso");
   const { ok, status, body } = await fetch(url);
   if (!ok || !body) throw new Error(`${url} responded with ${status}`);
   await pipeline(Readable.fromWeb(body as never), createWriteStream(image));
+  return simulate(folder, ["--iso", image], options);
+}
+
+async function rack(data: string, options?: Machines): Promise<StartedMachines & { rows: string }> {
+  const folder = mkdtempSync(join(data, "bmcs-"));
+  const started = simulate(folder, ["--bmcs", folder], options);
+  // The last of its files.
+  const ready = async () => {
+    while (!existsSync(join(folder, "hosts.yaml"))) await sleep(POLL_MS);
+  };
+  await started.hostSim.until(ready());
+  return { ...started, rows: readFileSync(join(folder, "bmcs.csv"), "utf8") };
+}
+
+function simulate(folder: string, source: string[], { masters = 3, workers = 0, speedup = 60 }: Machines = {}): StartedMachines {
   const sim: Program = {
     name: "host-sim",
-    args: ["--iso", image, "--hosts", `masters=${masters},workers=${workers}`, "--speedup", String(speedup), "--state-dir", join(folder, "state")],
+    args: [...source, "--hosts", `masters=${masters},workers=${workers}`, "--speedup", String(speedup), "--state-dir", join(folder, "state")],
     log: join(folder, "host-sim.log"),
   };
   const child = start(sim);
