@@ -75,6 +75,9 @@ const WRITERS: &str = "writes_the_next_";
 /// Tests that emulate machines, whose firmware has timeouts of its own: in a full run, nothing runs beside them.
 const EMULATED: &str = "emulated::";
 
+/// Tests of a pod in a network namespace: the engine has one name server for all pods, in the namespace of the first one.
+const INSTALLED: &str = "install::";
+
 /// Runs all stages, also after a failure, and prints the count as the last line.
 pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
     let mut report = TestReport::default();
@@ -153,7 +156,7 @@ fn pod(report: &mut TestReport, engine: Option<&PodmanService>, full: bool) {
     if !full {
         build.args(["images", "--quick"]);
         if report.check("images", &mut build) {
-            report.add_tests("pod", || pod_tests(engine, None));
+            report.add_tests("pod", || pod_tests(engine, None, &[]));
         }
         return;
     }
@@ -171,7 +174,9 @@ fn pod(report: &mut TestReport, engine: Option<&PodmanService>, full: bool) {
         let mut load = Command::new(folder.join(PROGRAM));
         load.arg("install").arg(&bundle).arg("--only-load");
         if report.check("extract", &mut extract) && report.check("load", &mut load) {
-            report.add_tests("pod", || pod_tests(engine, Some(&folder)));
+            let bundle = Some(folder.as_path());
+            report.add_tests("pod", || pod_tests(engine, bundle, &["--skip", INSTALLED]));
+            report.add_tests("installed pod", || pod_tests(engine, bundle, &[INSTALLED]));
         }
         report.add("images again", || reproduced(own));
         match images::figure() {
@@ -206,12 +211,16 @@ fn reproduced(own: &Path) -> Result<Tally> {
 }
 
 /// The pod's tests; the long ones, too, where there is a bundle to start from.
-fn pod_tests(engine: &PodmanService, bundle: Option<&Path>) -> Result<TestOutcome> {
+fn pod_tests(
+    engine: &PodmanService,
+    bundle: Option<&Path>,
+    selection: &[&str],
+) -> Result<TestOutcome> {
     build(&demo::PACKAGES, Profile::Tests)?;
     // The same packages as in the other stages: dependencies keep their features, and are not rebuilt.
     let mut command = cargo(&["test", "--workspace", "--test", "pod"]);
     if let Some(bundle) = bundle {
-        command.args(["--", "--include-ignored"]);
+        command.args(["--", "--include-ignored"]).args(selection);
         command.env(PODMAN_COMPOSE, python::PODMAN_COMPOSE.ensure()?);
         command.env(POD_BUNDLE, bundle);
     }
