@@ -298,8 +298,7 @@ impl<'a> Run<'a> {
                 match effects::cause(step, &self.world, &view, self.replacement).await {
                     Ok(outcome) => {
                         self.hear(ReplacementNews::Effect(step))?;
-                        // A boot returns once the machine runs from its image.
-                        if rule.is_done.is_none() || step == StepId::BootNode {
+                        if step::ends_with_effect(rule) {
                             return self.finish(step, false, outcome);
                         }
                         caused = Some(change);

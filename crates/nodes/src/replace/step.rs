@@ -424,6 +424,11 @@ pub(super) fn only_waits(step: StepId, case: &ReplacementCase) -> bool {
     }
 }
 
+/// Whether a step is done as soon as its effect returns: a boot does once the machine runs from its image.
+pub(super) fn ends_with_effect(rule: &StepRule) -> bool {
+    rule.is_done.is_none() || rule.id == StepId::BootNode
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
