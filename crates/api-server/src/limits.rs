@@ -1,6 +1,6 @@
 //! Limits of the API server for its clients.
 
-use nodes::kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES};
+use nodes::kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};
 use nodes::redfish::BMC_CONCURRENCY;
 use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
@@ -203,7 +203,7 @@ fn of_bmc_boots(settings: &Settings) -> [Limit; 9] {
     ]
 }
 
-fn of_installed_nodes() -> [Limit; 6] {
+fn of_installed_nodes() -> [Limit; 7] {
     let nodes = |count: usize| Bound::Count(count as u64, "nodes");
     [
         Limit::fixed(
@@ -221,6 +221,12 @@ fn of_installed_nodes() -> [Limit; 6] {
         Limit::fixed(
             "response of an installed cluster",
             bytes(MAX_RESPONSE_BYTES),
+            "response",
+            "503",
+        ),
+        Limit::fixed(
+            "values of a response of an installed cluster",
+            Bound::Count(MAX_RESPONSE_VALUES as u64, "JSON values"),
             "response",
             "503",
         ),

@@ -36,4 +36,4 @@ pub use resources::{
     CONFIG_MAPS, CSRS, ETCD_NAMESPACE, HOSTS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind,
     SECRETS,
 };
-pub use stored::MAX_RESPONSE_BYTES;
+pub use stored::{MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};

@@ -27,8 +27,8 @@ use super::ApiServer;
 use super::files::KUBECONFIG;
 use crate::install::kubeconfig::read_kubeconfig;
 
-/// Installed clusters that are read at a time.
-pub(crate) const READS: usize = 4;
+/// Installed clusters that are read at a time: each takes 300 MiB if its responses are made for it.
+pub(crate) const READS: usize = 2;
 /// Longest read of an installed cluster.
 pub(crate) const READ_LIMIT: Duration = Duration::from_secs(30);
 /// Longest name of a node. Source: Kubernetes, names of objects. Units: bytes.

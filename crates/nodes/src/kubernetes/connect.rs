@@ -14,8 +14,8 @@ use super::resources::ResourceKind;
 
 /// Records of one kind that are read at most: a cluster has at most some thousand nodes.
 const MAX_RECORDS: usize = 20_000;
-/// Records of a page.
-const PAGE: u32 = 100;
+/// Records of a page. A node with hundreds of images has 100 kB.
+const PAGE: u32 = 25;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest kubeconfig. Units: bytes.

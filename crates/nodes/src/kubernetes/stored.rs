@@ -1,12 +1,15 @@
 //! The connection by a kubeconfig that a server keeps for others.
 //!
 //! Its author decides where the server connects and with which credentials, and nothing else: programs, files, proxies
-//! and authorities of the server are not used, and a response has a bound.
+//! and authorities of the server are not used. Responses have bounds, and are read one at a time.
+
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use futures_util::StreamExt as _;
 use http::{Request, Response};
-use http_body_util::Limited;
+use http_body_util::{BodyStream, Limited, StreamBody};
 use kube::Client;
 use kube::client::Body;
 use model::Error;
@@ -17,6 +20,7 @@ use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{BoxError, service_fn};
 use url::Url;
 
@@ -24,7 +28,10 @@ use super::connect::{CONNECT_TIMEOUT, KubernetesCluster, READ_TIMEOUT};
 use crate::client_tls::{ClientIdentity, client_config};
 
 /// Largest response: a page of nodes with their images has some MiB. Units: bytes.
-pub const MAX_RESPONSE_BYTES: usize = 16 << 20;
+pub const MAX_RESPONSE_BYTES: usize = 4 << 20;
+/// JSON values of a response, counted by the bytes that begin an object, an array or one more element: seven bytes of
+/// JSON can take 600 in memory.
+pub const MAX_RESPONSE_VALUES: usize = 100_000;
 
 /// The members of a kubeconfig that are used. Source: Kubernetes, client-go, tools/clientcmd/api/v1/types.go.
 #[derive(Deserialize)]
@@ -81,9 +88,8 @@ impl KubernetesCluster {
     ///
     /// Errors: Invalid – it lacks a part, or has more than an address, an authority and inline credentials.
     pub fn of_stored(kubeconfig: Value) -> Result<Self, Error> {
-        // The error names members, and no content of theirs.
         let kubeconfig: StoredKubeconfig =
-            serde_path_to_error::deserialize(kubeconfig).map_err(|error| invalid(&error))?;
+            serde_path_to_error::deserialize(kubeconfig).map_err(|error| unusable(&error))?;
         let (cluster, user) = kubeconfig.current()?;
         let url = cluster.server.clone();
         if url.scheme() != "https" {
@@ -101,7 +107,11 @@ impl KubernetesCluster {
             .build()
             .map_err(|error| Error::internal("building the client of a cluster", error))?;
         let server = url.to_string();
-        let service = service_fn(move |request| respond(client.clone(), url.clone(), request));
+        let one = Arc::new(Semaphore::new(1));
+        let service = service_fn(move |request| {
+            let (client, url, one) = (client.clone(), url.clone(), one.clone());
+            async move { respond(client, url, request, one.acquire_owned().await?).await }
+        });
         Ok(Self::by(Client::new(service, "default"), server))
     }
 }
@@ -155,12 +165,13 @@ fn headers(token: Option<&SecretString>) -> Result<HeaderMap, Error> {
     Ok(headers)
 }
 
-/// Sends a request, whose URI is a path, to the server.
+/// Sends a request, whose URI is a path, to the server. The permit lasts until the response is read.
 async fn respond(
     client: reqwest::Client,
     server: Url,
     request: Request<Body>,
-) -> Result<Response<Limited<reqwest::Body>>, BoxError> {
+    permit: OwnedSemaphorePermit,
+) -> Result<Response<reqwest::Body>, BoxError> {
     let (parts, body) = request.into_parts();
     let mut url = server;
     let path = format!("{}{}", url.path().trim_end_matches('/'), parts.uri.path());
@@ -169,13 +180,43 @@ async fn respond(
     let request = client.request(parts.method, url).headers(parts.headers);
     let response = request.body(body.collect_bytes().await?).send().await?;
     let response = Response::<reqwest::Body>::from(response);
-    Ok(response.map(|body| Limited::new(body, MAX_RESPONSE_BYTES)))
+    Ok(response.map(|body| bounded(body, permit)))
+}
+
+/// Fails a body that is larger, or has more values, than a response may have.
+fn bounded(body: reqwest::Body, permit: OwnedSemaphorePermit) -> reqwest::Body {
+    let mut values = 0;
+    let frames = BodyStream::new(Limited::new(body, MAX_RESPONSE_BYTES)).map(move |frame| {
+        let _held = &permit;
+        let frame = frame?;
+        let data = frame.data_ref().map_or(&[][..], |data| data);
+        values += data.iter().filter(|byte| b"{[,".contains(byte)).count();
+        if values > MAX_RESPONSE_VALUES {
+            let reason = format!("the response has more than {MAX_RESPONSE_VALUES} values");
+            return Err(BoxError::from(reason));
+        }
+        Ok(frame)
+    });
+    reqwest::Body::wrap(StreamBody::new(frames))
 }
 
 fn pem(encoded: &str, member: &str) -> Result<String, Error> {
     let decoded = BASE64_STANDARD.decode(encoded).ok();
     let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| invalid(&format_args!("{member}: expected base64 of PEM")))
+}
+
+/// Names the member; serde's words show contents where a text is in the place of a list.
+fn unusable(error: &serde_path_to_error::Error<serde_json::Error>) -> Error {
+    let words = error.inner().to_string();
+    let of_names = ["unknown field", "missing field"];
+    let is_of_names = of_names.iter().any(|start| words.starts_with(start));
+    let reason = if is_of_names {
+        &words
+    } else {
+        "is not of its type"
+    };
+    invalid(&format_args!("{}: {reason}", error.path()))
 }
 
 fn invalid(reason: &dyn std::fmt::Display) -> Error {
@@ -260,6 +301,12 @@ mod tests {
                 json!(["SECRET"]),
                 "users[0].user.token",
             ),
+            ("/users", json!("SECRET"), "users: is not of its type"),
+            (
+                "/users/0",
+                json!({ "name": "b" }),
+                "users[0]: missing field `user`",
+            ),
             ("/users/0/name", json!("e"), "user of its context"),
             ("/current-context", json!("e"), "current-context"),
         ] {
@@ -269,17 +316,18 @@ mod tests {
     }
 
     /// The first line of the request to a server with a path, and the size of its response's body, unless it is refused.
-    async fn exchange(length: usize) -> (String, Option<usize>) {
+    async fn exchange(body: String) -> (String, Option<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = vec![0; 1024];
             let count = stream.read(&mut request).await.unwrap();
+            let length = body.len();
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
             stream.write_all(head.as_bytes()).await.unwrap();
             // Fails once the client has had enough.
-            let _ = stream.write_all(&vec![b' '; length]).await;
+            let _ = stream.write_all(body.as_bytes()).await;
             String::from_utf8(request[..count].to_vec()).unwrap()
         });
         let client = reqwest::Client::builder()
@@ -287,9 +335,14 @@ mod tests {
             .build()
             .unwrap();
         let server_url = format!("http://{address}/k8s/").parse().unwrap();
-        let request = Request::get("/api/v1/nodes?limit=100").body(Body::empty());
-        let response = respond(client, server_url, request.unwrap()).await.unwrap();
-        let body = response.into_body().collect().await;
+        let request = Request::get("/api/v1/nodes?limit=25").body(Body::empty());
+        let one = Arc::new(Semaphore::new(1));
+        let permit = one.clone().acquire_owned().await.unwrap();
+        let response = respond(client, server_url, request.unwrap(), permit).await;
+        let body = response.unwrap().into_body();
+        assert_eq!(one.available_permits(), 0);
+        let body = body.collect().await;
+        assert_eq!(one.available_permits(), 1);
         let request = server.await.unwrap();
         let first = request.lines().next().unwrap().to_owned();
         (first, body.ok().map(|body| body.to_bytes().len()))
@@ -298,9 +351,17 @@ mod tests {
     // limit: response of an installed cluster
     #[tokio::test]
     async fn a_response_has_a_bound() {
-        let (request, size) = exchange(MAX_RESPONSE_BYTES).await;
-        assert_eq!(request, "GET /k8s/api/v1/nodes?limit=100 HTTP/1.1");
+        let (request, size) = exchange(" ".repeat(MAX_RESPONSE_BYTES)).await;
+        assert_eq!(request, "GET /k8s/api/v1/nodes?limit=25 HTTP/1.1");
         assert_eq!(size, Some(MAX_RESPONSE_BYTES));
-        assert_eq!(exchange(MAX_RESPONSE_BYTES + 1).await.1, None);
+        assert_eq!(exchange(" ".repeat(MAX_RESPONSE_BYTES + 1)).await.1, None);
+    }
+
+    // limit: values of a response of an installed cluster
+    #[tokio::test]
+    async fn a_response_has_few_values() {
+        let largest = MAX_RESPONSE_VALUES;
+        assert_eq!(exchange("[".repeat(largest)).await.1, Some(largest));
+        assert_eq!(exchange(",{[".repeat(largest / 3 + 1)).await.1, None);
     }
 }
