@@ -16,8 +16,8 @@ use super::{SubjectFinding, each, served_certificates, services};
 use crate::site::{PortUse, ServicePort, SiteFacts};
 
 const REMEDY: &str = "find the program with `ss -ltnp`";
-/// Programs of other protocols may wait for more input.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// Programs of other protocols may wait for more input; our services on a busy machine respond later than usual.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 /// Source: PostgreSQL's documentation, "Message Formats", SSLRequest.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// Lowest port that programs without root may listen at.
