@@ -36,6 +36,7 @@ pub(crate) mod manifests;
 mod monitor;
 pub(crate) mod offer;
 pub(crate) mod operators;
+pub(crate) mod os_images;
 mod pending_refresh;
 pub(crate) mod preparation;
 mod refresh;

@@ -24,6 +24,7 @@ pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;
+pub(crate) mod os_images;
 mod patterns;
 pub(crate) mod query;
 pub(crate) mod release_images;

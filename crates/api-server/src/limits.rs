@@ -2,12 +2,13 @@
 
 use nodes::kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};
 use nodes::redfish::BMC_CONCURRENCY;
+use rules::versions::OS_IMAGE_TEXT_BYTES;
 use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
 
 use crate::app::{
     agent, bmc_boots, cache, clusters, declarations, events, explain, installed_nodes, jobs,
-    manifests, operators, release_images, transaction,
+    manifests, operators, os_images, release_images, transaction,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::files::MAX_UPLOADS;
@@ -130,8 +131,20 @@ fn of_own_operations() -> Vec<Limit> {
     ]
 }
 
-fn of_jobs() -> [Limit; 3] {
+fn of_jobs() -> [Limit; 5] {
     [
+        Limit::fixed(
+            "added OS images",
+            Bound::Count(os_images::ADDED_OS_IMAGES.unsigned_abs(), "images"),
+            "server",
+            "409",
+        ),
+        Limit::fixed(
+            "text of an added OS image",
+            bytes(OS_IMAGE_TEXT_BYTES),
+            "request",
+            "400",
+        ),
         Limit::fixed(
             "added release images",
             Bound::Count(release_images::ADDED_RELEASES.unsigned_abs(), "images"),

@@ -3,7 +3,7 @@
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling,
 //! `/v2/offline-openshift-versions`, which newer clients have (every version here is installed offline),
 //! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts, boots by BMCs,
-//! declarations, added release images and jobs.
+//! declarations, added release and OS images, and jobs.
 
 pub mod access;
 
@@ -214,6 +214,9 @@ pub static OPERATIONS: &[Operation] = &[
     json("listReleaseImages", "GET", "/v2/release-images", VIEW),
     json("addReleaseImage", "POST", "/v2/release-images", ADMINISTER),
     json("removeReleaseImage", "DELETE", "/v2/release-images/{version}", ADMINISTER),
+    json("listOsImages", "GET", "/v2/os-images", OVERSEE),
+    json("addOsImage", "POST", "/v2/os-images", ADMINISTER),
+    json("removeOsImage", "DELETE", "/v2/os-images/{version}", ADMINISTER),
     json("listArchives", "GET", "/v2/archives", OVERSEE),
     json("listRehearsalOptions", "GET", "/v2/rehearsal-options", OVERSEE),
     json("createJob", "POST", "/v2/jobs", ADMINISTER),

@@ -21,10 +21,13 @@ use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, bmc_boots, clusters, declarations, dry_run, events, expected_hosts, explain,
     files, hosts, infra_envs, installation, installed_nodes, jobs, logs, manifests, operators,
-    release_images, site_checks, support, versions,
+    os_images, release_images, site_checks, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
+
+/// Path for image services: no operation of the API, as they have no credentials.
+const ADDED_OS_IMAGES: &str = "/os-images";
 
 /// The handler of an operation.
 fn handler(id: &str) -> Option<MethodRouter<ApiServer>> {
@@ -148,6 +151,9 @@ fn job_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "listReleaseImages" => get(release_images::list),
         "addReleaseImage" => post(release_images::add),
         "removeReleaseImage" => delete(release_images::remove),
+        "listOsImages" => get(os_images::list),
+        "addOsImage" => post(os_images::add),
+        "removeOsImage" => delete(os_images::remove),
         "listArchives" => get(jobs::archives),
         "listRehearsalOptions" => get(jobs::rehearsal_options),
         "createJob" => post(jobs::create),
@@ -195,6 +201,7 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
         api = api.route(&format!("{BASE}{path}"), path_router(&app, &operations));
     }
     let api = api
+        .route(ADDED_OS_IMAGES, get(os_images::added))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .route_layer(middleware::from_fn_with_state(app.clone(), gate))
         .with_state(app)

@@ -1,5 +1,6 @@
 //! Background loops; each ends at shutdown.
 
+mod added_images;
 mod bmc_boots;
 mod change_streams;
 mod database;
@@ -9,7 +10,6 @@ mod monitor;
 mod notifications;
 mod pause;
 mod preparation;
-mod release_images;
 mod sealing;
 
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) async fn run(
         preparation::run(&app, &shutdown),
         jobs::run(&app, &shutdown),
         bmc_boots::run(&app, &shutdown),
-        release_images::run(&app, &shutdown),
+        added_images::run(&app, &shutdown),
         event_streams::run(&app, &shutdown),
         change_streams::run(&app, &shutdown),
         notifications::run(&app, &shutdown),

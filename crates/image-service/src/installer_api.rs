@@ -10,6 +10,8 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::settings::OsImage;
+
 /// Name of the service in errors.
 const API: &str = "the installer API";
 /// Timeout of a call: clients of the image service would not wait longer.
@@ -36,6 +38,8 @@ pub(crate) enum RequestCredentials {
 #[derive(Debug, Clone)]
 pub(crate) struct InstallerApi {
     client: Client,
+    /// Without a slash at the end.
+    origin: String,
     /// Up to the infra-envs, without a slash at the end.
     base: String,
     /// Of each call.
@@ -79,6 +83,7 @@ impl InstallerApi {
         let base = format!("{origin}/api/assisted-install/v2/infra-envs");
         Self {
             client,
+            origin: origin.to_owned(),
             base,
             timeout: TIMEOUT,
         }
@@ -119,6 +124,22 @@ impl InstallerApi {
         body(response)
             .await
             .map(|archive| Some(archive).filter(|archive| !archive.is_empty()))
+    }
+
+    /// The OS images that administrators added; none in an API without such images.
+    ///
+    /// Errors: Unavailable; Internal – the response is no list.
+    pub(crate) async fn added_os_images(&self) -> Result<Vec<OsImage>, Error> {
+        let request = self.client.get(format!("{}/os-images", self.origin));
+        let response = send(request.timeout(self.timeout)).await?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND => return Ok(Vec::new()),
+            status => return Err(Error::unavailable(API, format!("it answered {status}"))),
+        }
+        let json = body(response).await?;
+        serde_json::from_slice(&json)
+            .map_err(|error| Error::internal("reading the added OS images", error))
     }
 
     /// The infra-env.

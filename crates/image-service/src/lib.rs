@@ -10,6 +10,7 @@ mod file_lock;
 mod http;
 pub mod image;
 mod installer_api;
+mod offer;
 mod os_images_file;
 mod populate;
 mod settings;
@@ -32,6 +33,7 @@ use download::DownloadClient;
 use http::ComposedImages;
 use image::agent::AgentArchives;
 use installer_api::InstallerApi;
+use offer::ImageOffer;
 use os_images_file::OsImagesFile;
 use stream_limit::StreamLimit;
 
@@ -73,16 +75,15 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         }
         None => None,
     };
-    let images = file
-        .as_ref()
-        .map_or_else(|| settings.images(), OsImagesFile::images);
-    let catalog = Arc::new(ImageCatalog::new(images));
+    let api = InstallerApi::new(api_client, &settings.api_url());
+    let offer = ImageOffer::new(settings.images(), file, api.clone());
+    let catalog = Arc::new(ImageCatalog::new(&offer.images()));
     let health = Health::new();
     health.starting(populate::COMPONENT);
     let app = ImageApp {
         catalog: Arc::clone(&catalog),
         data_dir: settings.data_dir.as_path().into(),
-        api: InstallerApi::new(api_client, &settings.api_url()),
+        api,
         streams: StreamLimit::new(settings.max_concurrent_requests),
         composed: Arc::new(ComposedImages::new()),
         agents: Arc::new(AgentArchives::new(&settings.agent_dir)),
@@ -94,7 +95,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     );
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     running.also(async move {
-        populate::run(catalog, &settings, file, download_client, health, shutdown).await;
+        populate::run(catalog, &settings, offer, download_client, health, shutdown).await;
         Ok(())
     });
     Ok(running)

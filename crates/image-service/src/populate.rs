@@ -17,7 +17,7 @@ use crate::catalog::{CatalogImage, ImageCatalog};
 use crate::download::{DownloadClient, DownloadError, DownloadProgress, ImageDownload};
 use crate::file_lock::FileLock;
 use crate::image::{BaseImage, BaseImageError};
-use crate::os_images_file::OsImagesFile;
+use crate::offer::ImageOffer;
 use crate::stale_files;
 
 /// Component of `/ready`.
@@ -73,11 +73,11 @@ struct Populate {
     health: Health,
 }
 
-/// Populates `catalog`, and again whenever `file` changes it, until `shutdown`.
+/// Populates `catalog`, and again whenever `offer` changes, until `shutdown`.
 pub(crate) async fn run(
     catalog: Arc<ImageCatalog>,
     settings: &Settings,
-    file: Option<OsImagesFile>,
+    mut offer: ImageOffer,
     client: DownloadClient,
     health: Health,
     shutdown: CancellationToken,
@@ -91,13 +91,20 @@ pub(crate) async fn run(
         health,
     });
     let mut tasks = PopulateTasks::default();
-    tasks.follow(&populate, &shutdown).await;
-    let Some(mut file) = file else {
-        return tasks.wait().await;
-    };
-    while let Some(images) = shutdown.run_until_cancelled(file.changed()).await {
-        catalog.replace(images);
+    loop {
         tasks.follow(&populate, &shutdown).await;
+        // The files of images that are not known yet stay.
+        if offer.is_complete() {
+            stale_files::remove(&populate.data_dir, &catalog).await;
+        }
+        if shutdown
+            .run_until_cancelled(offer.changed())
+            .await
+            .is_none()
+        {
+            break;
+        }
+        catalog.replace(&offer.images());
     }
     tasks.wait().await;
 }
@@ -124,7 +131,6 @@ impl PopulateTasks {
             stays
         });
         populate.report();
-        stale_files::remove(&populate.data_dir, &populate.catalog).await;
         while self.running.try_join_next().is_some() {}
         for base in bases {
             if self

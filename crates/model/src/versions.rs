@@ -74,6 +74,46 @@ pub struct OsImage {
     pub version: String,
 }
 
+/// Body that adds an OS image.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OsImageParams {
+    /// Version of the platform, as `4.18`.
+    pub openshift_version: String,
+    #[serde(default)]
+    pub cpu_architecture: CpuArchitecture,
+    /// Version of the operating system.
+    pub version: String,
+    /// Of the live ISO.
+    pub url: String,
+    /// Of the live ISO, in hexadecimal; empty when unknown.
+    #[serde(default)]
+    pub sha256: String,
+}
+
+/// An OS image that administrators added. No other installer has them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AddedOsImage {
+    #[serde(flatten)]
+    pub image: OsImage,
+    /// In hexadecimal; empty when unknown.
+    pub sha256: String,
+}
+
+/// An OS image on offer. No other installer has the members beside its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfferedOsImage {
+    #[serde(flatten)]
+    pub image: AddedOsImage,
+    /// Whether an administrator added it, and not the settings.
+    pub is_added: bool,
+    /// Name of the user.
+    pub added_by: String,
+    pub added_at: DateTime,
+}
+
 /// `release-source` of the installer API: channels of an update service that list the releases of a minor version.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReleaseSource {

@@ -1,6 +1,7 @@
-//! Installable releases and images: those of the settings, with OS images that a file may change while the server runs.
+//! Installable releases and images: those of the settings, with OS images that a file may change while the server runs,
+//! and those that administrators added.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use concurrency::{BoxError, WatchedFile};
 use model::versions::{OsImage, ReleaseImage};
@@ -16,50 +17,86 @@ pub(crate) type OsImagesFile = WatchedFile<Vec<OsImage>>;
 /// The offer of this moment.
 #[derive(Debug)]
 pub(crate) struct CurrentOffer {
-    offer: RwLock<Arc<Offer>>,
-    /// Release images of the settings.
-    releases: Vec<ReleaseImage>,
+    images: RwLock<OfferedImages>,
     file: Option<OsImagesFile>,
+}
+
+#[derive(Debug)]
+struct OfferedImages {
+    /// That of the settings, with the OS images of the file.
+    own: Offer,
+    added_releases: Vec<ReleaseImage>,
+    added_os_images: Vec<OsImage>,
+    /// All of them.
+    offer: Arc<Offer>,
+}
+
+impl OfferedImages {
+    /// A default among the added releases is the default of all.
+    fn combine(&mut self) {
+        let mut releases = self.own.releases.clone();
+        if self.added_releases.iter().any(|image| image.default) {
+            for image in &mut releases {
+                image.default = false;
+            }
+        }
+        releases.extend_from_slice(&self.added_releases);
+        let mut os_images = self.own.os_images.clone();
+        os_images.extend_from_slice(&self.added_os_images);
+        self.offer = Arc::new(Offer {
+            releases,
+            os_images,
+            ..self.own.clone()
+        });
+    }
 }
 
 impl CurrentOffer {
     /// The images of `file`, if there is one, replace those of `offer`.
     pub(crate) fn new(offer: Offer, file: Option<OsImagesFile>) -> Self {
+        let images = OfferedImages {
+            offer: Arc::new(offer.clone()),
+            own: offer,
+            added_releases: Vec::new(),
+            added_os_images: Vec::new(),
+        };
         Self {
-            releases: offer.releases.clone(),
-            offer: RwLock::new(Arc::new(offer)),
+            images: RwLock::new(images),
             file,
         }
     }
 
+    fn images(&self) -> RwLockReadGuard<'_, OfferedImages> {
+        self.images.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn get(&self) -> Arc<Offer> {
-        Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.images().offer)
     }
 
-    /// Offers `added` beside the release images of the settings. A default among them is the default of all.
+    /// The OS images of the settings or their file.
+    pub(super) fn own_os_images(&self) -> Vec<OsImage> {
+        self.images().own.os_images.clone()
+    }
+
+    /// Offers `added` beside the release images of the settings.
     pub(super) fn set_added_releases(&self, added: Vec<ReleaseImage>) {
-        let mut releases = self.releases.clone();
-        if added.iter().any(|image| image.default) {
-            for image in &mut releases {
-                image.default = false;
-            }
-        }
-        releases.extend(added);
-        let mut offer = self.offer.write().unwrap_or_else(PoisonError::into_inner);
-        if offer.releases != releases {
-            *offer = Arc::new(Offer {
-                releases,
-                ..Offer::clone(&offer)
-            });
+        if self.images().added_releases != added {
+            self.change(|images| images.added_releases = added);
         }
     }
 
-    fn replace(&self, os_images: &[OsImage]) {
-        let mut offer = self.offer.write().unwrap_or_else(PoisonError::into_inner);
-        *offer = Arc::new(Offer {
-            os_images: os_images.to_vec(),
-            ..Offer::clone(&offer)
-        });
+    /// Offers `added` beside the OS images of the settings.
+    pub(super) fn set_added_os_images(&self, added: Vec<OsImage>) {
+        if self.images().added_os_images != added {
+            self.change(|images| images.added_os_images = added);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut OfferedImages)) {
+        let mut images = self.images.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut images);
+        images.combine();
     }
 
     /// Replaces the OS images whenever their file changes.
@@ -67,7 +104,7 @@ impl CurrentOffer {
         let Some(file) = &self.file else { return };
         let mut images = file.get().await;
         loop {
-            self.replace(&images);
+            self.change(|offered| offered.own.os_images = images.to_vec());
             match shutdown.run_until_cancelled(file.changed(&images)).await {
                 Some(changed) => images = changed,
                 None => return,

@@ -33,7 +33,8 @@ use model::schema::RecordSchemas;
 use model::steps::{StepReply, Steps};
 use model::support::{DetailedSupportedFeatures, SupportedArchitectures, SupportedFeatures};
 use model::versions::{
-    ListVersions, OfferedRelease, OpenshiftVersion, ReleaseImageParams, ReleaseSource,
+    ListVersions, OfferedOsImage, OfferedRelease, OpenshiftVersion, OsImageParams,
+    ReleaseImageParams, ReleaseSource,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -222,7 +223,10 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("exportAuditRecords", 200, JsonLines(of::<AuditRecord>)).query(&["after"]),
     on("checkSite", 200, Json(of::<DoctorReport>)),
     on("listReleaseImages", 200, Json(of::<Vec<OfferedRelease>>)),
+    on("listOsImages", 200, Json(of::<Vec<OfferedOsImage>>)),
+    on("addOsImage", 201, Json(of::<OfferedOsImage>)).body(of::<OsImageParams>),
     on("addReleaseImage", 201, Json(of::<OfferedRelease>)).body(of::<ReleaseImageParams>),
+    on("removeOsImage", 204, Empty).query(&["cpu_architecture"]),
     on("removeReleaseImage", 204, Empty).query(&["cpu_architecture"]),
     on("listArchives", 200, Json(of::<ArchiveList>)),
     on("listRehearsalOptions", 200, Json(of::<RehearsalOptions>)),

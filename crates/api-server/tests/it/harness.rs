@@ -185,13 +185,12 @@ impl Server {
 
     /// Status of a path outside the API.
     pub(crate) async fn plain(&self, path: &str) -> u16 {
-        self.client
-            .get(format!("{}{path}", self.url))
-            .send()
-            .await
-            .unwrap()
-            .status()
-            .as_u16()
+        self.outside(path).await.status.as_u16()
+    }
+
+    /// The response to a GET of a path outside the API, without credentials.
+    pub(crate) async fn outside(&self, path: &str) -> Answer {
+        Self::send(self.client.get(format!("{}{path}", self.url))).await
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {

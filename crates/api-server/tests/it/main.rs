@@ -33,6 +33,7 @@ mod measurements;
 mod neighbours;
 mod openapi;
 mod operators;
+mod os_images;
 mod process;
 mod reclaim;
 mod replicas;

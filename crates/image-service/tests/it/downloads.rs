@@ -315,12 +315,19 @@ async fn files_of_images_that_are_not_on_offer_are_removed() {
     })
     .await;
     world.ready().await;
-    let mut found = names(world.data.path());
-    found.sort();
     let mut expected = kept.to_vec();
     expected.extend(["rhcos-full-iso-folder.iso".to_owned(), named.to_owned()]);
     expected.sort();
-    assert_eq!(found, expected);
+    wait_for("these files alone", async || {
+        let mut found = names(world.data.path());
+        found.sort();
+        assert!(
+            expected.iter().all(|name| found.contains(name)),
+            "{found:?}"
+        );
+        found == expected
+    })
+    .await;
 }
 
 /// A server on a port of its own; its origin.
@@ -426,4 +433,58 @@ async fn images_on_offer_follow_their_file() {
     wait_for("the new image", async || status("4.19").await == 200).await;
     assert_eq!((status("4.17").await, status("4.18").await), (404, 200));
     assert_eq!(world.get("/ready").send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn images_that_administrators_add_are_on_offer() {
+    let (_directory, path) = source(&LiveImageOptions::default());
+    let entry = |platform: &str, file: &Path| {
+        serde_json::json!({
+            "openshift_version": platform, "cpu_architecture": "x86_64", "version": platform, "sha256": "",
+            "url": format!("file://{}", file.display()),
+        })
+    };
+    let world = World::new().await;
+    let status = async |version: &str| {
+        let request = world.get(&format!("/byid/{ID}/{version}/x86_64/full.iso"));
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((status("4.18").await, status("4.19").await), (200, 404));
+    // The image of the settings stays, and a malformed entry harms no other one.
+    let added = serde_json::json!([
+        entry("4.18", Path::new("/nowhere")),
+        entry("4 20", &path),
+        entry("4.19", &path),
+    ]);
+    world.api.set(|answers| answers.os_images = Some(added));
+    wait_for("the added image", async || status("4.19").await == 200).await;
+    assert_eq!(status("4.18").await, 200);
+    // An API that fails ends no offer.
+    world
+        .api
+        .set(|answers| answers.os_images = Some("no list".into()));
+    let reads = world.api.os_image_reads();
+    wait_for("another read", async || {
+        world.api.os_image_reads() > reads + 1
+    })
+    .await;
+    assert_eq!(status("4.19").await, 200);
+    world
+        .api
+        .set(|answers| answers.os_images = Some(serde_json::json!([])));
+    wait_for("the end of the offer", async || status("4.19").await == 404).await;
+}
+
+#[tokio::test]
+async fn files_stay_until_the_added_images_are_known() {
+    let data = tempfile::tempdir().unwrap();
+    let added = data.path().join("rhcos-full-iso-419-x86_64.iso");
+    testkit::iso::write(&own_file(data.path()), &LiveImageOptions::default()).unwrap();
+    std::fs::write(&added, "").unwrap();
+    let world = World::without_image(data, |settings| {
+        settings.assisted_service_host = "127.0.0.1:9".to_owned();
+    })
+    .await;
+    world.ready().await;
+    assert!(added.exists());
 }

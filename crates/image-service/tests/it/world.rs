@@ -37,6 +37,10 @@ pub(crate) struct Answers {
     version: u64,
     /// Answered instead of anything else: status and body.
     pub(crate) refusal: Option<(u16, String)>,
+    /// Of `/os-images`; none: the API has no such path.
+    pub(crate) os_images: Option<serde_json::Value>,
+    /// Requests for them.
+    pub(crate) os_image_reads: usize,
     /// Path and query of each request, with the credentials in headers behind it.
     pub(crate) asked: Vec<String>,
 }
@@ -48,6 +52,10 @@ impl Api {
         answers.version += 1;
     }
 
+    pub(crate) fn os_image_reads(&self) -> usize {
+        self.0.lock().unwrap().os_image_reads
+    }
+
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().asked)
     }
@@ -55,6 +63,7 @@ impl Api {
     pub(crate) async fn start(&self) -> SocketAddr {
         let base = "/api/assisted-install/v2/infra-envs/{id}";
         let router = Router::new()
+            .route("/os-images", get(added_os_images))
             .route(base, get(infra_env))
             .route(&format!("{base}/downloads/files"), get(files))
             .route(
@@ -108,6 +117,18 @@ async fn infra_env(
         }))
         .into_response()
     })
+}
+
+async fn added_os_images(State(api): State<Api>) -> Response {
+    let added = {
+        let mut answers = api.0.lock().unwrap();
+        answers.os_image_reads += 1;
+        answers.os_images.clone()
+    };
+    added.map_or_else(
+        || StatusCode::NOT_FOUND.into_response(),
+        |added| axum::Json(added).into_response(),
+    )
 }
 
 async fn files(

@@ -1,4 +1,4 @@
-//! Follows the release images that any replica adds.
+//! Follows the release and OS images that any replica adds.
 
 use std::time::Duration;
 
@@ -12,11 +12,13 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Runs until `shutdown`.
 pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
     loop {
-        if let Err(error) = app.read_added_releases().await {
-            tracing::debug!(
-                error = error.chain(),
-                "added release images not read, retrying"
-            );
+        for read in [
+            app.read_added_releases().await,
+            app.read_added_os_images().await,
+        ] {
+            if let Err(error) = read {
+                tracing::debug!(error = error.chain(), "added images not read, retrying");
+            }
         }
         if !pause(INTERVAL, shutdown).await {
             return;
