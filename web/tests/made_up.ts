@@ -5,6 +5,7 @@ import type { ArchiveList, ArchiveSet, Job } from "../src/archives/records";
 import type { BmcBootHost } from "../src/bmc_boot/records";
 import type { ClusterNode, NodeList, NodeReplacement, ReplacementStep } from "../src/nodes/records";
 import type { RehearsalOptions } from "../src/rehearsal/records";
+import type { OsImage } from "../src/os_images/records";
 import type { ReleaseImage } from "../src/releases/records";
 import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
 
@@ -227,6 +228,15 @@ function releaseImage(number: number): ReleaseImage {
   };
 }
 
+function osImage(number: number): OsImage {
+  const isAdded = number % 3 !== 0;
+  return {
+    openshift_version: `4.${number}`, cpu_architecture: "x86_64", version: `4${number}.94.202511191518-0`, sha256: "", is_added: isAdded,
+    url: `oci://registry.example.org:5000/mirror/openshift/boot-images:4${number}.94.202511191518-0-x86_64`,
+    added_by: isAdded ? "administrator@example.org" : "", added_at: isAdded ? SINCE : "0001-01-01T00:00:00.000Z",
+  };
+}
+
 function responses(clusters: number, hosts: number): Responses {
   const isEmpty = clusters === 0;
   const versions: Versions = Object.fromEntries(list(isEmpty ? 0 : 40, (patch) => [`4.18.${patch}`, { display_name: `4.18.${patch}`, support_level: "production", cpu_architectures: ["x86_64", "arm64"], default: patch === 40 }]));
@@ -249,6 +259,7 @@ function responses(clusters: number, hosts: number): Responses {
     "/doctor": { checks: list(isEmpty ? 0 : 60, check) },
     "/openshift-versions": versions,
     "/release-images": list(Math.min(clusters, 240), releaseImage),
+    "/os-images": list(Math.min(clusters, 50), osImage),
     "/archives": archiveList(clusters),
     "/jobs": [...list(Math.min(clusters, 40), job), ...list(Math.min(clusters, 10), (number) => rehearsal(number, hosts))],
     [`/jobs/${uuid(7, 1)}`]: rehearsal(1, hosts),

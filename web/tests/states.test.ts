@@ -122,6 +122,23 @@ test.each([["dialog", {}], ["dialog-narrow", { viewport: NARROW }], ["dialog-dar
   assertClean(clean);
 });
 
+test.each([["dialog", {}], ["dialog-narrow", { viewport: NARROW }]])("an OS image is entered: %s", async (step, options) => {
+  const clean = await newPage("os-images", options);
+  const { page } = clean;
+  await respondWith(page, SOME);
+  await clean.open("/versions");
+  await settled(page, "Versions");
+  await page.getByRole("button", { name: "Remove 4.11 x86_64" }).scrollIntoViewIfNeeded();
+  await clean.screenshot(`${step}-section`);
+  await page.getByRole("button", { name: "Add an OS image" }).click();
+  await page.getByRole("dialog").getByRole("textbox", { name: "Version" }).fill("4.11");
+  await page.getByText("This OS image is on offer already").waitFor();
+  await clean.screenshot(step);
+  expect(await overflowing(page)).toEqual([]);
+  expect(await axe(page)).toEqual([]);
+  assertClean(clean);
+});
+
 test("500 clusters can be searched", async () => {
   const clean = await newPage("many-clusters");
   const { page } = clean;

@@ -41,9 +41,9 @@ const STATUSES = ["success", "warning", "failure", "missing", "stopped", "aborte
 const FIRST_STEP = "connect";
 
 /** Members that are texts, of tables that pages are drawn from. */
-const MEMBERS = ["title", "problem"];
+const MEMBERS = ["title", "problem", "help"];
 /** Arguments of `t` that are no literals: all of them members as above, texts of the tables below, or of the service. */
-const VARIABLES = ["group", "title", "page.title", "text", "problem", "result.problem", "error.message", "error.remedy", "progress.current_stage", "purpose", "when", "effect"];
+const VARIABLES = ["group", "title", "help", "page.title", "text", "problem", "result.problem", "error.message", "error.remedy", "progress.current_stage", "purpose", "when", "effect"];
 
 function identifiers([file, name]: [string, string]): string[] {
   const source = readFileSync(`${CRATES}/${file}`, "utf8");

@@ -27,6 +27,10 @@ const READ: Record<string, () => unknown> = {
   "/openshift-versions": () => ({}),
   "/component-versions": () => ({}),
   "/release-images": () => images,
+  "/os-images": () => [
+    { ...LIVE, openshift_version: "4.18", is_added: false, added_by: "", added_at: NEVER },
+    { ...LIVE, is_added: true, added_by: "anna", added_at: "2026-01-02T03:04:05Z" },
+  ],
   "/archives": () => ({ folder: "/archives", registry: "site.example.org:5000/mirror", sets: [] }),
   "/services": () => ({ catalogs: false, registry: null, registry_api: hasRegistry, registry_ca: false, downloads: null }),
   "/services/registry/v2/_catalog?n=1000": () => ({ repositories: ["mirror/openshift/release-images"] }),
@@ -202,4 +206,48 @@ test("an added one is removed after a confirmation", async () => {
   expect(requests).toEqual(["DELETE /release-images/4.18.8?cpu_architecture=x86_64"]);
   const shownTable = await table();
   await waitFor(() => expect(shownTable.queryByText("4.18.8", { selector: "td" })).toBeNull());
+});
+
+const LIVE = { openshift_version: "4.19", cpu_architecture: "x86_64", version: "419.96.1-0", url: "https://files.example.org/live.iso", sha256: "" };
+const osTable = async () => within(await screen.findByRole("grid", { name: "OS images" }));
+
+test("OS images of the settings stay, added ones can be removed", async () => {
+  open();
+  const shown = await osTable();
+  const own = within((await shown.findByText("4.18")).closest("tr")!);
+  own.getByText("Settings");
+  expect(own.queryByRole("button", { name: /Remove/ })).toBeNull();
+  await click("Remove 4.19 x86_64");
+  await userEvent.click((await dialog()).getByRole("button", { name: "Remove the OS image" }));
+  await waitFor(() => expect(requests).toEqual(["DELETE /os-images/4.19?cpu_architecture=x86_64"]));
+});
+
+test("an OS image is added once it is complete", async () => {
+  open();
+  await click("Add an OS image");
+  const shown = await dialog();
+  const button = shown.getByRole("button", { name: "Add an OS image" });
+  const type = (name: string, text: string) => userEvent.type(shown.getByRole("textbox", { name: new RegExp(`^${name}`) }), text);
+  await type("Version", "4.18");
+  await type("Operating system", LIVE.version);
+  await type("Address", ` ${LIVE.url} `);
+  shown.getByText("This OS image is one of the settings");
+  expect(button).toHaveProperty("disabled", true);
+  await type("Version", "{Backspace}9");
+  shown.getByText("This OS image is on offer already: it is replaced.");
+  refusals["POST /os-images"] = [409, "50 OS images were added: remove one first"];
+  await userEvent.click(button);
+  await shown.findByText("50 OS images were added: remove one first");
+  refusals = {};
+  await userEvent.click(button);
+  const body = `POST /os-images ${JSON.stringify(LIVE)}`;
+  await waitFor(() => expect(requests).toEqual([body, body]));
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+});
+
+test.each([404, 403])("without OS images to administer (%s), there is no card", async (status) => {
+  refusals["GET /os-images"] = [status, ""];
+  open();
+  await table();
+  expect(screen.queryByText("OS images")).toBeNull();
 });

@@ -10,7 +10,7 @@ import { type Column, DataTable } from "../components/data_table";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { StatusLabel } from "../components/status";
-import { OsImages } from "../releases/os_images";
+import { OsImages } from "../os_images/os_images";
 import { AddRelease, ReleaseImages } from "../releases/release_images";
 
 type Row = VersionTable[string] & { version: string };
@@ -37,7 +37,7 @@ export default function Versions() {
         )}
       </Loaded>
       <ReleaseImages onChange={() => void versions.reload()} />
-      <OsImages />
+      <OsImages onChange={() => void versions.reload()} />
       {images.length > 0 && (
         <Card>
           <CardTitle component="h2">{t("Images of this site")}</CardTitle>
