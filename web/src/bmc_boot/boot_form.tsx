@@ -22,8 +22,8 @@ interface Props {
   /** Type of the infra-env's image. */
   imageType: string | undefined;
   draft: Draft<BmcBootValues>;
-  /** Is called with the boots after the start. */
-  started: (list: BmcBootList) => void;
+  /** Is called after the start, with the boots and the rows that were sent. */
+  started: (list: BmcBootList, rows: BmcTarget[]) => void;
 }
 
 export function BootForm({ path, imageType, draft, started }: Props) {
@@ -72,7 +72,7 @@ export function BootForm({ path, imageType, draft, started }: Props) {
       const list = await send<BmcBootList>("POST", path, paramsOf({ ...values, bmcs: rows }));
       draft.end();
       setAsked(false);
-      started(list);
+      started(list, rows);
     } catch (error) {
       const failed = asApiError(error);
       const row = rowRefusal(failed, rows);

@@ -16,7 +16,9 @@ test("added rows are at most 1000", () => {
 });
 
 test("failed hosts are rows without credentials", () => {
-  expect(withFailed([row("a", "root", "x"), row("b", "root", "x")], [failed("a")])).toEqual([{ ...row("a"), address: "https://a" }, row("b", "root", "x")]);
+  expect(withFailed([row("a", "root", "x"), row("b", "root", "x")], [failed("a")], [])).toEqual([{ ...row("a"), address: "https://a" }, row("b", "root", "x")]);
+  const sent = [{ ...row("a", "root", "x"), disable_certificate_verification: true }, row("b", "root", "x")];
+  expect(withFailed([NO_TARGET], [failed("a"), failed("b")], sent).map((one) => one.disable_certificate_verification)).toEqual([true, false]);
 });
 
 test("one login is that of rows without any", () => {

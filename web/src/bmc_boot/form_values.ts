@@ -25,10 +25,14 @@ export function withRows(bmcs: BmcTarget[], added: BmcTarget[]): BmcTarget[] {
   return typedRows([...bmcs, ...added]).slice(0, MAX_BMCS);
 }
 
-/** Failed hosts as rows, in place of rows of the same name. Their credentials are stored nowhere. */
-export function withFailed(bmcs: BmcTarget[], failed: BmcBootHost[]): BmcTarget[] {
+/**
+ * Failed hosts as rows, in place of rows of the same name. Their credentials are stored nowhere; certificates are not
+ * verified where the rows that were `sent` said so.
+ */
+export function withFailed(bmcs: BmcTarget[], failed: BmcBootHost[], sent: BmcTarget[]): BmcTarget[] {
   const names = new Set(failed.map(({ name }) => name));
-  const rows = failed.map(({ name, address }) => ({ ...NO_TARGET, name, address }));
+  const unverified = new Set(sent.filter((row) => row.disable_certificate_verification).map(({ name }) => name));
+  const rows = failed.map(({ name, address }) => ({ ...NO_TARGET, name, address, disable_certificate_verification: unverified.has(name) }));
   return typedRows([...rows, ...bmcs.filter(({ name }) => !names.has(name))]).slice(0, MAX_BMCS);
 }
 

@@ -10,7 +10,7 @@ import { BootForm } from "../bmc_boot/boot_form";
 import { BootProgress } from "../bmc_boot/boot_progress";
 import { useBoots } from "../bmc_boot/boots";
 import { EMPTY, withFailed } from "../bmc_boot/form_values";
-import { type BmcBootHost, bmcBootPath } from "../bmc_boot/records";
+import { type BmcBootHost, type BmcTarget, bmcBootPath } from "../bmc_boot/records";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { useDraft } from "../drafts/draft";
@@ -31,12 +31,14 @@ function Boots({ infraEnv: { id, name, type, cluster_id: cluster } }: { infraEnv
   const boots = useBoots(id);
   const draft = useDraft(`bmc boot ${id}`, EMPTY);
   const [isRetry, setRetry] = useState(false);
+  /** Without credentials. */
+  const [sent, setSent] = useState<BmcTarget[]>([]);
   const title = useRef<HTMLSpanElement>(null);
   const path = bmcBootPath(id);
   // An older server.
   if (boots.data === undefined && boots.error?.status === 404) return <NoBoots />;
   const retry = (failed: BmcBootHost[]) => {
-    draft.change((before) => ({ ...before, bmcs: withFailed(before.bmcs, failed) }));
+    draft.change((before) => ({ ...before, bmcs: withFailed(before.bmcs, failed, sent) }));
     setRetry(true);
     title.current?.focus();
   };
@@ -52,8 +54,9 @@ function Boots({ infraEnv: { id, name, type, cluster_id: cluster } }: { infraEnv
           {isRetry && (
             <Alert isInline variant="info" variantLabel={t("Info")} title={t("Enter the user names and passwords again: they are not stored.")} className="atoll-draft" />
           )}
-          <BootForm path={path} imageType={type} draft={draft} started={(list) => {
+          <BootForm path={path} imageType={type} draft={draft} started={(list, rows) => {
             setRetry(false);
+            setSent(rows.map((row) => ({ ...row, username: "", password: "" })));
             void boots.reload(list, false);
           }} />
         </CardBody>
