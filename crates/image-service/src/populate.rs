@@ -92,7 +92,7 @@ pub(crate) async fn run(
     });
     let mut tasks = PopulateTasks::default();
     loop {
-        tasks.follow(&populate, &shutdown).await;
+        tasks.follow(&populate, &shutdown);
         // The files of images that are not known yet stay.
         if offer.is_complete() {
             stale_files::remove(&populate.data_dir, &catalog).await;
@@ -118,7 +118,7 @@ struct PopulateTasks {
 
 impl PopulateTasks {
     /// Starts the tasks of new images and ends those of images that are not on offer any more.
-    async fn follow(&mut self, populate: &Arc<Populate>, shutdown: &CancellationToken) {
+    fn follow(&mut self, populate: &Arc<Populate>, shutdown: &CancellationToken) {
         let bases = populate.catalog.bases();
         if bases.is_empty() {
             tracing::warn!("OS_IMAGES is empty: no images to serve");

@@ -381,30 +381,30 @@ mod tests {
         type Change = fn(&mut OsImageParams);
         let changes: [(&str, Change); 13] = [
             ("openshift_version", |it| {
-                it.openshift_version = "4".to_owned()
+                it.openshift_version = "4".to_owned();
             }),
             ("openshift_version", |it| it.openshift_version.clear()),
             ("cpu_architecture", |it| {
-                it.cpu_architecture = CpuArchitecture::Multi
+                it.cpu_architecture = CpuArchitecture::Multi;
             }),
             ("version", |it| it.version = "../419".to_owned()),
             ("version", |it| {
-                it.version = "4".repeat(OS_IMAGE_TEXT_BYTES + 1)
+                it.version = "4".repeat(OS_IMAGE_TEXT_BYTES + 1);
             }),
             ("url", |it| it.url.clear()),
             ("url", |it| it.url = "live.iso".to_owned()),
             ("url", |it| {
-                it.url = "ftp://files.example/live.iso".to_owned()
+                it.url = "ftp://files.example/live.iso".to_owned();
             }),
             ("url", |it| it.url = "https:///live.iso?".to_owned()),
             ("url", |it| {
-                it.url = "https://root:hunter2@files.example/live.iso".to_owned()
+                it.url = "https://root:hunter2@files.example/live.iso".to_owned();
             }),
             ("url", |it| {
-                it.url = "https://files.example/live.iso?token=hunter2".to_owned()
+                it.url = "https://files.example/live.iso?token=hunter2".to_owned();
             }),
             ("url", |it| {
-                it.url = format!("https://a/{}", "b".repeat(OS_IMAGE_TEXT_BYTES - 9))
+                it.url = format!("https://a/{}", "b".repeat(OS_IMAGE_TEXT_BYTES - 9));
             }),
             ("sha256", |it| it.sha256 = "ab".to_owned()),
         ];
