@@ -126,15 +126,15 @@ impl InstallerApi {
             .map(|archive| Some(archive).filter(|archive| !archive.is_empty()))
     }
 
-    /// The OS images that administrators added; none in an API without such images.
+    /// The OS images that administrators added; none where the API has no such path.
     ///
     /// Errors: Unavailable; Internal – the response is no list.
-    pub(crate) async fn added_os_images(&self) -> Result<Vec<OsImage>, Error> {
+    pub(crate) async fn added_os_images(&self) -> Result<Option<Vec<OsImage>>, Error> {
         let request = self.client.get(format!("{}/os-images", self.origin));
         let response = send(request.timeout(self.timeout)).await?;
         match response.status() {
             StatusCode::OK => {}
-            StatusCode::NOT_FOUND => return Ok(Vec::new()),
+            StatusCode::NOT_FOUND => return Ok(None),
             status => return Err(Error::unavailable(API, format!("it answered {status}"))),
         }
         let json = body(response).await?;

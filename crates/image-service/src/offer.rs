@@ -72,7 +72,9 @@ async fn changed_images(api: &InstallerApi, known: Option<&[OsImage]>) -> Vec<Os
         }
         is_known = true;
         match api.added_os_images().await {
-            Ok(images) if known != Some(&images) => return images,
+            Ok(Some(images)) if known != Some(&images) => return images,
+            // Another installer's. An API that had the path is an older replica, or behind a proxy that fails.
+            Ok(None) if known.is_none() => return Vec::new(),
             Ok(_) => {}
             Err(error) => tracing::debug!(
                 error = error.chain(),

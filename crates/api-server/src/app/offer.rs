@@ -4,7 +4,8 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use concurrency::{BoxError, WatchedFile};
-use model::versions::{OsImage, ReleaseImage};
+use model::Error;
+use model::versions::{AddedOsImage, OsImage, ReleaseImage};
 use rules::Offer;
 use service::CancellationToken;
 
@@ -26,7 +27,8 @@ struct OfferedImages {
     /// That of the settings, with the OS images of the file.
     own: Offer,
     added_releases: Vec<ReleaseImage>,
-    added_os_images: Vec<OsImage>,
+    /// None until they were read.
+    added_os_images: Option<Vec<AddedOsImage>>,
     /// All of them.
     offer: Arc<Offer>,
 }
@@ -42,7 +44,8 @@ impl OfferedImages {
         }
         releases.extend_from_slice(&self.added_releases);
         let mut os_images = self.own.os_images.clone();
-        os_images.extend_from_slice(&self.added_os_images);
+        let added = self.added_os_images.iter().flatten();
+        os_images.extend(added.map(|added| added.image.clone()));
         self.offer = Arc::new(Offer {
             releases,
             os_images,
@@ -58,7 +61,7 @@ impl CurrentOffer {
             offer: Arc::new(offer.clone()),
             own: offer,
             added_releases: Vec::new(),
-            added_os_images: Vec::new(),
+            added_os_images: None,
         };
         Self {
             images: RwLock::new(images),
@@ -87,10 +90,21 @@ impl CurrentOffer {
     }
 
     /// Offers `added` beside the OS images of the settings.
-    pub(super) fn set_added_os_images(&self, added: Vec<OsImage>) {
-        if self.images().added_os_images != added {
-            self.change(|images| images.added_os_images = added);
+    pub(super) fn set_added_os_images(&self, added: Vec<AddedOsImage>) {
+        if self.images().added_os_images.as_ref() != Some(&added) {
+            self.change(|images| images.added_os_images = Some(added));
         }
+    }
+
+    /// The OS images that administrators added.
+    ///
+    /// Errors: Unavailable – they were not read yet.
+    pub(crate) fn added_os_images(&self) -> Result<Vec<AddedOsImage>, Error> {
+        let added = self.images().added_os_images.clone();
+        added.ok_or(Error::Unavailable {
+            what: "the list of added OS images",
+            source: None,
+        })
     }
 
     fn change(&self, change: impl FnOnce(&mut OfferedImages)) {

@@ -31,14 +31,6 @@ impl ApiServer {
         Ok(own.chain(added).collect())
     }
 
-    /// The added ones, for image services.
-    ///
-    /// Errors: those of the database.
-    pub(crate) async fn added_os_images(&self) -> Result<Vec<AddedOsImage>, Error> {
-        let rows = self.os_image_rows().await?.into_iter();
-        Ok(rows.map(|row| row.image).collect())
-    }
-
     /// Offers an OS image from now on, for the user of that name.
     ///
     /// Errors: Invalid; Conflict – one of the settings, or too many.
@@ -100,8 +92,8 @@ impl ApiServer {
     ///
     /// Errors: those of the database.
     pub(crate) async fn read_added_os_images(&self) -> Result<(), Error> {
-        let added = self.added_os_images().await?.into_iter();
-        let images = added.map(|added| added.image).collect();
+        let rows = self.os_image_rows().await?.into_iter();
+        let images = rows.map(|row| row.image).collect();
         self.current_offer.set_added_os_images(images);
         Ok(())
     }

@@ -17,11 +17,11 @@ pub(crate) async fn list(
     Ok(Json(app.os_images().await?))
 }
 
-/// For image services, which have no credentials: the addresses have none.
+/// For image services, which have no credentials: the addresses have none, and the database is not asked.
 pub(crate) async fn added(
     State(app): State<ApiServer>,
 ) -> Result<Json<Vec<AddedOsImage>>, ApiError> {
-    Ok(Json(app.added_os_images().await?))
+    Ok(Json(app.current_offer.added_os_images()?))
 }
 
 pub(crate) async fn add(
