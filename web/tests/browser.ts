@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import { type Browser, type BrowserContext, type BrowserContextOptions, type Page, chromium } from "playwright-core";
 import { expect } from "vitest";
 
-const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const SCREENSHOTS = resolve(import.meta.dirname, "../../target/screenshots");
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -89,6 +89,8 @@ export async function openPage(browser: Browser, { url, name, context: given, ..
     // The page may be closed by now.
     page.reload().catch(() => {});
   });
+  // Waits of a page whose process ended would not end.
+  page.on("crash", () => void context.close());
   page.on("response", (response) => {
     if (response.status() >= 400) findings.failed.push(`${response.status()} ${response.request().method()} ${response.url()}`);
   });
@@ -135,4 +137,23 @@ export async function axe(page: Page, root = "body"): Promise<string[]> {
       .filter(({ impact }) => impact === "serious" || impact === "critical")
       .flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${String(target)} ${failureSummary?.split("\n")[1]?.trim()}`));
   }, root);
+}
+
+/** Waits for a page with this heading of the first level, and for its data. */
+export async function settled(page: Page, heading?: string): Promise<void> {
+  await page.getByRole("heading", { ...(heading !== undefined && { name: heading }), level: 1 }).waitFor();
+  await page.waitForFunction(() => document.querySelector(".pf-v6-c-skeleton") === null);
+}
+
+/** Elements that are wider than the window, for a message that names them. */
+export async function overflowing(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const scrolled = [document.documentElement, ...document.querySelectorAll(".pf-v6-c-page__main-container, #main")];
+    if (scrolled.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)) return [];
+    const isOwnScroller = (element: Element) => element.closest(".atoll-scroll, .pf-m-scrollable, .pf-v6-c-tabs__list") !== null;
+    return [...document.querySelectorAll("#root *")]
+      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !isOwnScroller(element))
+      .map((element) => `${element.tagName.toLowerCase()}.${String(element.className)}`)
+      .slice(0, 10);
+  });
 }

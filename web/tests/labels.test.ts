@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type CleanPage, assertClean, launch, openPage } from "./browser";
+import { type CleanPage, assertClean, launch, openPage, settled } from "./browser";
 import { CLUSTER_ID, EMPTY, SOME, respondWith } from "./made_up";
 import { PAGES } from "./our_pages";
 import { type Site, startSite } from "./site";
@@ -44,11 +44,6 @@ async function englishLabels(page: Page): Promise<string[]> {
     ]);
   });
   return [...new Set(labels)].filter((label) => /[a-z]{2,}/i.test(label) && !/[\u3040-\u30ff\u4e00-\u9fff]/.test(label) && !DATA.test(label)).sort();
-}
-
-async function settled(page: Page): Promise<void> {
-  await page.getByRole("heading", { level: 1 }).waitFor();
-  await page.waitForFunction(() => document.querySelector(".pf-v6-c-skeleton") === null);
 }
 
 test.each(PAGES)("$name", async ({ name, path }) => {

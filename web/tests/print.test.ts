@@ -2,7 +2,7 @@
 
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type CleanPage, assertClean, launch, openPage } from "./browser";
+import { type CleanPage, assertClean, launch, openPage, settled } from "./browser";
 import { CLUSTER_ID, LARGE, SOME, respondWith } from "./made_up";
 import { PAGES } from "./our_pages";
 import { type Site, startSite } from "./site";
@@ -34,8 +34,7 @@ async function print(name: string, path: string, table = SOME): Promise<void> {
   page.setDefaultTimeout(0);
   await respondWith(page, table);
   await clean.open(path);
-  await page.getByRole("heading", { level: 1 }).waitFor();
-  await page.waitForFunction(() => document.querySelector(".pf-v6-c-skeleton") === null);
+  await settled(page);
   await page.emulateMedia({ media: "print" });
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
 }

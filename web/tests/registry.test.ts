@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type CleanPage, assertClean, axe, launch, openPage } from "./browser";
+import { type CleanPage, assertClean, axe, launch, openPage, overflowing } from "./browser";
 import { REPOSITORY, SIGNATURE, push, registryLogin } from "./registry_content";
 import { type Site, startSite } from "./site";
 
@@ -53,8 +53,7 @@ async function enter(clean: CleanPage, path: string): Promise<void> {
 async function check(clean: CleanPage, step: string): Promise<void> {
   await clean.screenshot(step);
   expect({ step, axe: await axe(clean.page) }).toEqual({ step, axe: [] });
-  const overflow = await clean.page.evaluate(() => [document.documentElement, ...document.querySelectorAll(".pf-v6-c-page__main-container, #main")].some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth));
-  expect({ step, overflow }).toEqual({ step, overflow: false });
+  expect({ step, overflow: await overflowing(clean.page) }).toEqual({ step, overflow: [] });
 }
 
 const tags = (page: Page) => page.getByRole("grid", { name: "Tags" });

@@ -20,6 +20,10 @@ const PORTS = 7;
 /** Below the ephemeral ports of outgoing connections. */
 const [FIRST_PORT, LAST_PORT] = [20_000, 32_000];
 const POLL_MS = 100;
+/** A start that takes longer hangs: its error says where, before the limit of hooks ends it without a word. */
+const PATIENCE_MS = 5 * 60_000;
+/** A response that does not come is asked for again. */
+const RESPONSE_MS = 30_000;
 const PREFIX = "atoll-pages-";
 
 interface State {
@@ -101,14 +105,25 @@ function start({ name, args, log, env = {} }: Program): ChildProcess {
   return child;
 }
 
+const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
+
 /** Waits for the end of a program, which must be a success. */
 async function succeed(child: ChildProcess, { name, log }: Program): Promise<void> {
-  const [code, signal] = child.exitCode === null && child.signalCode === null ? await once(child, "exit") : [child.exitCode, child.signalCode];
+  const [code, signal] = hasEnded(child) ? [child.exitCode, child.signalCode] : await once(child, "exit");
   if (code !== 0) throw new Error(`${name} ended with ${code ?? signal}; the end of its log:\n${tail(log)}`);
 }
 
+/** Waits until `isSo`, with the end of a log in the error of a wait that hangs. */
+async function until(what: string, log: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const end = performance.now() + PATIENCE_MS;
+  while (!(await isSo())) {
+    if (performance.now() > end) throw new Error(`${what}: not after ${PATIENCE_MS / 1000} s; the end of ${log}:\n${tail(log)}`);
+    await sleep(POLL_MS);
+  }
+}
+
 async function end(child: ChildProcess, signal?: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (hasEnded(child)) return;
   const exit = once(child, "exit");
   // A supervised `atoll up` ends with its input.
   if (signal) child.kill(signal);
@@ -148,17 +163,20 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
   };
   try {
     const stateFile = join(data, "atoll.json");
-    while (!existsSync(stateFile)) {
-      if (services.exitCode !== null) await succeed(services, up);
-      await sleep(POLL_MS);
-    }
+    await until("the services are ready", up.log, async () => {
+      if (hasEnded(services)) await succeed(services, up);
+      return existsSync(stateFile);
+    });
     if (content) {
-      const make: Program = { name: "demo", args: ["content", "--quiet", "--data", data], log: join(data, "content.log") };
-      await succeed(start(make), make);
+      const make: Program = { name: "demo", args: ["content", "--data", data], log: join(data, "content.log") };
+      const made = start(make);
+      await until("the content is made", make.log, () => hasEnded(made));
+      await succeed(made, make);
     }
     const pidOf = (service: string) => (JSON.parse(readFileSync(stateFile, "utf8")) as State).pids[service];
     const state = JSON.parse(readFileSync(stateFile, "utf8")) as State;
-    if (content) await contentIsServed(state.ui_url);
+    // The services restart when the settings of the content appear.
+    if (content) await until("the content is served", up.log, () => hasVersions(state.ui_url));
     return {
       url: state.ui_url,
       pullSecret: pullSecret(state),
@@ -197,13 +215,9 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
   }
 }
 
-/** The services restart when the settings of the content appear. */
-async function contentIsServed(url: string): Promise<void> {
-  for (;;) {
-    const response = await fetch(`${url}/api/assisted-install/v2/openshift-versions`).catch(() => undefined);
-    if (response?.ok && Object.keys((await response.json()) as object).length > 0) return;
-    await sleep(POLL_MS);
-  }
+async function hasVersions(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/api/assisted-install/v2/openshift-versions`, { signal: AbortSignal.timeout(RESPONSE_MS) }).catch(() => undefined);
+  return response?.ok === true && Object.keys((await response.json()) as object).length > 0;
 }
 
 function pullSecret({ registry, registry_user: user, registry_password_file: file }: State): string {
@@ -230,10 +244,7 @@ async function rack(data: string, options?: Machines): Promise<StartedMachines &
   const folder = mkdtempSync(join(data, "bmcs-"));
   const started = simulate(folder, ["--bmcs", folder], options);
   // The last of its files.
-  const ready = async () => {
-    while (!existsSync(join(folder, "hosts.yaml"))) await sleep(POLL_MS);
-  };
-  await started.hostSim.until(ready());
+  await started.hostSim.until(until("the BMCs are ready", join(folder, "host-sim.log"), () => existsSync(join(folder, "hosts.yaml"))));
   return { ...started, rows: readFileSync(join(folder, "bmcs.csv"), "utf8") };
 }
 

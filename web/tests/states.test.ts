@@ -1,10 +1,9 @@
-// Every page of ours in every state: empty, refused, large; narrow and dark; by keyboard; while the service restarts.
+// The site's pages with much data, by keyboard, while a service restarts, in two tabs; the library's in all sizes.
 
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type CleanPage, assertClean, axe, launch, openPage } from "./browser";
-import { CLUSTER_ID, EMPTY, LARGE, SOME, refuseWith, respondAgain, respondWith } from "./made_up";
-import { type OurPage, PAGES } from "./our_pages";
+import type { Browser } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type CleanPage, assertClean, axe, launch, openPage, overflowing, settled } from "./browser";
+import { CLUSTER_ID, LARGE, SOME, refuseWith, respondAgain, respondWith } from "./made_up";
 import { type Site, startSite } from "./site";
 
 const NARROW = { width: 360, height: 740 };
@@ -33,71 +32,6 @@ async function newPage(name: string, options: Partial<Parameters<typeof openPage
   opened.push(clean);
   return clean;
 }
-
-async function settled(page: Page, heading: string): Promise<void> {
-  await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
-  await page.waitForFunction(() => document.querySelector(".pf-v6-c-skeleton") === null);
-}
-
-/** Elements that are wider than the window, for a message that names them. */
-async function overflowing(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    const scrolled = [document.documentElement, ...document.querySelectorAll(".pf-v6-c-page__main-container, #main")];
-    if (scrolled.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)) return [];
-    const isOwnScroller = (element: Element) => element.closest(".atoll-scroll, .pf-m-scrollable, .pf-v6-c-tabs__list") !== null;
-    return [...document.querySelectorAll("#root *")]
-      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !isOwnScroller(element))
-      .map((element) => `${element.tagName.toLowerCase()}.${String(element.className)}`)
-      .slice(0, 10);
-  });
-}
-
-type Table = typeof EMPTY;
-
-async function shown(name: string, { path, heading }: OurPage, state: string, table: Table): Promise<CleanPage> {
-  const clean = await newPage(name);
-  await respondWith(clean.page, table);
-  const start = performance.now();
-  await clean.open(path);
-  await settled(clean.page, heading);
-  console.info(`${name} ${state}: shown after ${Math.round(performance.now() - start)} ms`);
-  await checked(clean, state);
-  return clean;
-}
-
-async function checked(clean: CleanPage, state: string): Promise<void> {
-  await clean.screenshot(state);
-  expect(await axe(clean.page)).toEqual([]);
-}
-
-describe.each(PAGES)("$name", (ours) => {
-  const { name, path, isStatic = false } = ours;
-
-  test("some, dark, narrow", async () => {
-    const clean = await shown(name, ours, "some", SOME);
-    await clean.page.emulateMedia({ colorScheme: "dark" });
-    await checked(clean, "dark");
-    await clean.page.emulateMedia({ colorScheme: "light" });
-    await clean.page.setViewportSize(NARROW);
-    await checked(clean, "narrow");
-    expect(await overflowing(clean.page)).toEqual([]);
-    assertClean(clean);
-  });
-
-  test.skipIf(isStatic).each([["empty", EMPTY], ["large", LARGE]] as const)("%s", async (state, table) => {
-    assertClean(await shown(name, ours, state, table));
-  });
-
-  test.skipIf(isStatic).each([[503, "The service is restarting"], [500, "Something failed"]])("refused with %s", async (status, reason) => {
-    const clean = await newPage(name);
-    await refuseWith(clean.page, status, reason);
-    await clean.open(path);
-    await clean.page.getByRole("heading", { level: 1 }).waitFor();
-    await clean.page.getByText(reason).first().waitFor();
-    await checked(clean, String(status));
-    assertClean(clean, /\/api\/assisted-install\//);
-  });
-});
 
 test.each([["dialog", {}], ["dialog-narrow", { viewport: NARROW }], ["dialog-dark", { colorScheme: "dark" as const }]])("a release is chosen in the registry: %s", async (step, options) => {
   const clean = await newPage("release-images", options);

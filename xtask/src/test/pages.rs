@@ -90,7 +90,9 @@ impl VitestResults {
     fn outcome(self) -> TestOutcome {
         let mut outcome = TestOutcome::default();
         for file in self.test_results {
-            if file.status == "failed" && file.assertion_results.is_empty() {
+            let is_failed = |test: &VitestTest| test.status == "failed";
+            // Its module or its site: none of its tests ran.
+            if file.status == "failed" && !file.assertion_results.iter().any(is_failed) {
                 outcome.fail(&file.name, &file.message);
             }
             for test in file.assertion_results {

@@ -5,11 +5,12 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 5] = [
+    "chromium-headless-shell",
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -41,6 +42,8 @@ const OF_THE_BROWSER: [&str; 9] = [
     "redirector.gvt1.com",
     "update.googleapis.com",
 ];
+const EMPTY_PAGE: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 /// Long enough for a busy machine; a test that reaches it has failed.
 const DEADLINE: Duration = Duration::from_mins(2);
 
@@ -102,13 +105,15 @@ pub(crate) async fn visit(browser: &Path, url: &str, seconds: u32) -> Visit {
 }
 
 async fn record(listener: TcpListener, asked: Arc<Mutex<Vec<String>>>) {
-    while let Ok((stream, _)) = listener.accept().await {
+    while let Ok((mut stream, _)) = listener.accept().await {
         let mut line = String::new();
-        let read = BufReader::new(stream).read_line(&mut line).await;
+        let read = BufReader::new(&mut stream).read_line(&mut line).await;
         // Browsers open connections in advance: one that ends without a line asked for nothing.
         if read.is_ok_and(|bytes| bytes > 0) && !OF_THE_BROWSER.contains(&host_of(&line)) {
             asked.lock().unwrap().push(line.trim().to_owned());
         }
+        // A page that cannot be loaded is a failure of a browser without windows. The browser may be away by now.
+        stream.write_all(EMPTY_PAGE).await.ok();
     }
 }
 
