@@ -2,7 +2,7 @@
 
 use nodes::kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};
 use nodes::redfish::BMC_CONCURRENCY;
-use rules::versions::OS_IMAGE_TEXT_BYTES;
+use rules::versions::{OS_IMAGE_URL_BYTES, OS_IMAGE_VERSION_BYTES};
 use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
 
@@ -131,7 +131,7 @@ fn of_own_operations() -> Vec<Limit> {
     ]
 }
 
-fn of_jobs() -> [Limit; 5] {
+fn of_jobs() -> [Limit; 6] {
     [
         Limit::fixed(
             "added OS images",
@@ -140,8 +140,14 @@ fn of_jobs() -> [Limit; 5] {
             "409",
         ),
         Limit::fixed(
-            "text of an added OS image",
-            bytes(OS_IMAGE_TEXT_BYTES),
+            "version of an added OS image",
+            bytes(OS_IMAGE_VERSION_BYTES),
+            "request",
+            "400",
+        ),
+        Limit::fixed(
+            "address of an added OS image",
+            bytes(OS_IMAGE_URL_BYTES),
             "request",
             "400",
         ),

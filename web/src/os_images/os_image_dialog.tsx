@@ -28,7 +28,7 @@ const FIELDS = [
     member: "url", title: "Address of the live ISO", example: "https://files.example.org/rhcos-live.x86_64.iso",
     help: "As the image service reaches it: https, http, oci for images in registries, or file. Without a login.",
   },
-  { member: "sha256", title: "SHA-256 of the live ISO", example: "", help: "The image service refuses other content. Empty: it is not compared." },
+  { member: "sha256", title: "SHA-256 of the live ISO", example: "", help: "Downloads of other content are refused. Empty: they are not compared." },
 ] as const;
 
 type State = "editing" | "running" | ApiError;

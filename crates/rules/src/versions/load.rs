@@ -108,8 +108,10 @@ pub fn load_os_images(json: &str) -> Result<Vec<OsImage>, Error> {
     Ok(images)
 }
 
-/// Longest text of an added OS image. Units: bytes.
-pub const OS_IMAGE_TEXT_BYTES: usize = 1024;
+/// Longest address of an added OS image. Units: bytes.
+pub const OS_IMAGE_URL_BYTES: usize = 1024;
+/// Longest version of an added OS image, which is a part of file names. Units: bytes.
+pub const OS_IMAGE_VERSION_BYTES: usize = 128;
 
 /// An OS image out of the parameters of an administrator.
 ///
@@ -117,14 +119,17 @@ pub const OS_IMAGE_TEXT_BYTES: usize = 1024;
 pub fn os_image(params: OsImageParams) -> Result<AddedOsImage, Error> {
     let wrong = |member: &str, reason: &str| Err(Error::invalid(member, reason));
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
-    for (member, text) in [
-        ("openshift_version", &params.openshift_version),
-        ("version", &params.version),
-        ("url", &params.url),
+    for (member, text, longest) in [
+        (
+            "openshift_version",
+            &params.openshift_version,
+            OS_IMAGE_VERSION_BYTES,
+        ),
+        ("version", &params.version, OS_IMAGE_VERSION_BYTES),
+        ("url", &params.url, OS_IMAGE_URL_BYTES),
     ] {
-        if text.is_empty() || text.len() > OS_IMAGE_TEXT_BYTES {
-            let reason = format!("has 1 to {OS_IMAGE_TEXT_BYTES} bytes");
-            return wrong(member, &reason);
+        if text.is_empty() || text.len() > longest {
+            return wrong(member, &format!("has 1 to {longest} bytes"));
         }
         // Versions are parts of paths and of file names.
         if member != "url" && !text.chars().all(is_name) {
@@ -375,7 +380,8 @@ mod tests {
         }
     }
 
-    // limit: text of an added OS image
+    // limit: version of an added OS image
+    // limit: address of an added OS image
     #[test]
     fn wrong_members_of_added_os_images_are_named() {
         type Change = fn(&mut OsImageParams);
@@ -389,7 +395,7 @@ mod tests {
             }),
             ("version", |it| it.version = "../419".to_owned()),
             ("version", |it| {
-                it.version = "4".repeat(OS_IMAGE_TEXT_BYTES + 1);
+                it.version = "4".repeat(OS_IMAGE_VERSION_BYTES + 1);
             }),
             ("url", |it| it.url.clear()),
             ("url", |it| it.url = "live.iso".to_owned()),
@@ -404,7 +410,7 @@ mod tests {
                 it.url = "https://files.example/live.iso?token=hunter2".to_owned();
             }),
             ("url", |it| {
-                it.url = format!("https://a/{}", "b".repeat(OS_IMAGE_TEXT_BYTES - 9));
+                it.url = format!("https://a/{}", "b".repeat(OS_IMAGE_URL_BYTES - 9));
             }),
             ("sha256", |it| it.sha256 = "ab".to_owned()),
         ];
@@ -416,11 +422,11 @@ mod tests {
             assert!(!refused.contains("hunter2"), "{refused}");
         }
         let longest = OsImageParams {
-            version: "4".repeat(OS_IMAGE_TEXT_BYTES),
-            url: format!("https://a/{}", "b".repeat(OS_IMAGE_TEXT_BYTES - 10)),
+            version: "4".repeat(OS_IMAGE_VERSION_BYTES),
+            url: format!("https://a/{}", "b".repeat(OS_IMAGE_URL_BYTES - 10)),
             ..os_image_params()
         };
-        assert_eq!(longest.url.len(), OS_IMAGE_TEXT_BYTES);
+        assert_eq!(longest.url.len(), OS_IMAGE_URL_BYTES);
         os_image(longest).unwrap();
     }
 
