@@ -186,7 +186,11 @@ impl Environment {
                 .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))?;
             writeln!(text, "# {}", path.display()).ok();
             text.push_str(&lines);
-            write_atomic(&self.directory.user_variables(), lines.as_bytes(), 0o600)?;
+            let copy = self.directory.user_variables();
+            // After a restore it is the watched file itself: written at each start, it would restart the services for ever.
+            if fs::read(&copy).ok().as_deref() != Some(lines.as_bytes()) {
+                write_atomic(&copy, lines.as_bytes(), 0o600)?;
+            }
         }
         let target = self.directory.variables(service);
         write_atomic(&target, text.as_bytes(), 0o600)?;
@@ -308,6 +312,24 @@ mod tests {
         let ours = text.find("SERVICE_BASE_URL=http://127.0.0.1:3").unwrap();
         let theirs = text.find("SERVICE_BASE_URL=http://api.example").unwrap();
         assert!(ours < theirs, "{text}");
+    }
+
+    #[test]
+    fn the_copy_of_a_backup_can_be_the_file_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut environment = environment(dir.path(), None);
+        let copy = environment.directory.user_variables();
+        fs::write(&copy, "A=b\n").unwrap();
+        let early = std::time::UNIX_EPOCH;
+        fs::File::options()
+            .write(true)
+            .open(&copy)
+            .unwrap()
+            .set_modified(early)
+            .unwrap();
+        environment.env_file = Some(copy.clone());
+        environment.write_variables(ServiceName::Webui).unwrap();
+        assert_eq!(changed_at(Some(&copy)), Some(early));
     }
 
     #[test]
