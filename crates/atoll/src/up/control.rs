@@ -1,7 +1,7 @@
 //! Runtime control: hot reload of the user's variables, and stop files.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use service::Error;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,6 +18,8 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Desired state of each service.
 pub(crate) struct Control {
     environment: Environment,
+    /// Of the user's variables, before the services read them: changes during the start count, too.
+    changed_at: Option<SystemTime>,
     wanted: BTreeMap<ServiceName, watch::Sender<DesiredState>>,
 }
 
@@ -32,6 +34,7 @@ impl Control {
             })
             .collect();
         Self {
+            changed_at: changed_at(environment.env_file.as_deref()),
             environment,
             wanted,
         }
@@ -57,7 +60,7 @@ impl Control {
         let mut hangup = signal(SignalKind::hangup())
             .map_err(|e| Error::new("installing the handler of SIGHUP", e))?;
         let file = self.environment.env_file.clone();
-        let mut seen = changed_at(file.as_deref());
+        let mut seen = self.changed_at;
         loop {
             let is_signalled = tokio::select! {
                 _ = hangup.recv() => true,
