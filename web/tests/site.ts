@@ -21,7 +21,7 @@ const PORTS = 7;
 const [FIRST_PORT, LAST_PORT] = [20_000, 32_000];
 const POLL_MS = 100;
 /** A start that takes longer hangs: its error says where, before the limit of hooks ends it without a word. */
-const PATIENCE_MS = 5 * 60_000;
+const PATIENCE_MS = 3 * 60_000;
 /** A response that does not come is asked for again. */
 const RESPONSE_MS = 30_000;
 const PREFIX = "atoll-pages-";
@@ -75,6 +75,8 @@ async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   return new Promise((done) => {
     server.once("error", () => done(false));
+    // Clients of a service that had this port may try again: an open connection would hold the server.
+    server.on("connection", (socket) => socket.destroy());
     server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
   });
 }
@@ -139,9 +141,23 @@ function sweep(): void {
   }
 }
 
-/** Starts the services, with a release and a live image if there is `content`. */
-export async function startSite({ content = true }: { content?: boolean } = {}): Promise<Site> {
+interface SiteOptions {
+  /** Whether it has a release and a live image. */
+  content?: boolean;
+}
+
+/** Starts the services. On other ports once more: another program may take one between its choice and the start. */
+export async function startSite(options: SiteOptions = {}): Promise<Site> {
   sweep();
+  try {
+    return await startOnce(options);
+  } catch (error) {
+    console.error(`A site did not start, another one is tried: ${error}`);
+    return await startOnce(options);
+  }
+}
+
+async function startOnce({ content = true }: SiteOptions): Promise<Site> {
   const data = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
   // Under root, Postgres runs as another user.
   chmodSync(data, 0o755);
@@ -155,9 +171,9 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
     env: { STATIC_ROOT },
   };
   const services = start(up);
-  const machines: ChildProcess[] = [];
+  const children: ChildProcess[] = [];
   const stop = async () => {
-    await Promise.all(machines.map((child) => end(child, "SIGTERM")));
+    await Promise.all(children.map((child) => end(child, "SIGTERM")));
     await end(services);
     rmSync(data, { recursive: true, force: true });
   };
@@ -170,6 +186,7 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
     if (content) {
       const make: Program = { name: "demo", args: ["content", "--data", data], log: join(data, "content.log") };
       const made = start(make);
+      children.push(made);
       await until("the content is made", make.log, () => hasEnded(made));
       await succeed(made, make);
     }
@@ -183,12 +200,12 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
       archives: join(data, "archives"),
       boot: async (image, options) => {
         const { child, hostSim } = await boot(data, image, options);
-        machines.push(child);
+        children.push(child);
         return hostSim;
       },
       rack: async (options) => {
         const { child, hostSim, rows } = await rack(data, options);
-        machines.push(child);
+        children.push(child);
         return { rows, hostSim };
       },
       kill: (service) => {
