@@ -30,7 +30,7 @@ pub(crate) use progress::ERROR_LENGTH;
 use progress::PendingProgress;
 use run::{BmcBootRequest, BmcBootRun, StopReason};
 pub(crate) use targets::{ADDRESS_BYTES, CREDENTIAL_BYTES, MAX_BMCS, NAME_BYTES};
-use upkeep::HolderSession;
+use upkeep::{LockHolder, MissingHolders};
 
 /// Hosts that wait for their BMC or are served by it, of all infra-envs.
 pub(crate) const UNDER_WAY: i64 = 1000;
@@ -46,8 +46,9 @@ pub(crate) struct BmcBoots {
     permits: Arc<Semaphore>,
     progress: Arc<PendingProgress>,
     runs: Mutex<HashMap<Uuid, Arc<BmcBootRun>>>,
-    /// Open while requests are under way. Requests are added while it is locked.
-    holder: tokio::sync::Mutex<Option<HolderSession>>,
+    /// There while requests are under way. Requests are added while it is locked.
+    holder: tokio::sync::Mutex<Option<LockHolder>>,
+    missing: Mutex<MissingHolders>,
 }
 
 impl Default for BmcBoots {
@@ -58,6 +59,7 @@ impl Default for BmcBoots {
             progress: Arc::default(),
             runs: Mutex::default(),
             holder: tokio::sync::Mutex::default(),
+            missing: Mutex::default(),
         }
     }
 }
@@ -65,6 +67,10 @@ impl Default for BmcBoots {
 impl BmcBoots {
     fn runs(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<BmcBootRun>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn missing(&self) -> MutexGuard<'_, MissingHolders> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stop_all(&self, reason: StopReason) {

@@ -235,30 +235,35 @@ pub(crate) async fn fail(
     Ok(())
 }
 
-/// Fails the hosts whose server has ended, and its credentials with it; returns their number. The reasons are those
-/// of hosts that have not booted, and of those that have. In one transaction.
-pub(crate) async fn fail_abandoned(
+/// Holders of boots that are under way without their lock. In one transaction with the decision about them.
+pub(crate) async fn missing_holders(connection: &mut PgConnection) -> Result<Vec<Uuid>, Error> {
+    let holders =
+        sqlx::query_scalar!("select distinct holder from bmc_boots where ended_at is null");
+    let mut missing = Vec::new();
+    for holder in holders.fetch_all(&mut *connection).await? {
+        if locks::is_bmc_boot_holder_missing(connection, holder).await? {
+            missing.push(holder);
+        }
+    }
+    Ok(missing)
+}
+
+/// Fails the hosts of holders that are under way; returns their number. The reasons are those of hosts that have not
+/// booted, and of those that have.
+pub(crate) async fn fail_of_holders(
     connection: &mut PgConnection,
+    holders: &[Uuid],
     [reason, reason_of_booted]: [&str; 2],
     now: Timestamp,
 ) -> Result<u64, Error> {
-    let holders =
-        sqlx::query_scalar!("select distinct holder from bmc_boots where ended_at is null");
-    let mut failed = 0;
-    for holder in holders.fetch_all(&mut *connection).await? {
-        if !locks::is_bmc_boot_holder_dead(connection, holder).await? {
-            continue;
-        }
-        let done = sqlx::query!(
-            "update bmc_boots
-            set state = 'failed', step = '', error = case state when 'installing' then $3 else $2 end, ended_at = $4
-            where holder = $1 and ended_at is null",
-            holder,
-            reason,
-            reason_of_booted,
-            now
-        );
-        failed += done.execute(&mut *connection).await?.rows_affected();
-    }
-    Ok(failed)
+    let failed = sqlx::query!(
+        "update bmc_boots
+        set state = 'failed', step = '', error = case state when 'installing' then $3 else $2 end, ended_at = $4
+        where holder = any($1) and ended_at is null",
+        holders,
+        reason,
+        reason_of_booted,
+        now
+    );
+    Ok(failed.execute(connection).await?.rows_affected())
 }

@@ -65,19 +65,21 @@ pub(crate) async fn try_lock_jobs(
     .await
 }
 
-/// Takes the lock of a new holder of BMC credentials; the end of the session releases it, also after a crash.
+/// Takes the lock of a holder of BMC credentials, if it is free; the end of the session releases it, also after a crash.
 pub(crate) async fn lock_bmc_boot_holder(
     connection: &mut PgConnection,
     holder: Uuid,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!("select pg_advisory_lock($1)", bmc_boot_key(holder))
-        .execute(connection)
-        .await
-        .map(drop)
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"select pg_try_advisory_lock($1) as "held!""#,
+        bmc_boot_key(holder)
+    )
+    .fetch_one(connection)
+    .await
 }
 
-/// Whether the lock of a holder is free, so that its session has ended. Until the end of the transaction, others see it held.
-pub(crate) async fn is_bmc_boot_holder_dead(
+/// Whether the lock of a holder is free, so that its session has ended. It cannot take it until the end of the transaction.
+pub(crate) async fn is_bmc_boot_holder_missing(
     connection: &mut PgConnection,
     holder: Uuid,
 ) -> Result<bool, sqlx::Error> {

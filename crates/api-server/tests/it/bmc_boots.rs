@@ -267,6 +267,13 @@ async fn boots_of_an_ended_server_fail() {
     all(&server, &path, &["done"; 2]).await;
 }
 
+/// Ends the session that holds the lock of boots, as a restart of PostgreSQL does.
+async fn end_session(connection: &mut PgConnection) {
+    let statement = "select pg_terminate_backend(pid) from pg_locks
+        where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())";
+    sqlx::query(statement).execute(connection).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_lock_a_server_stops() {
     let site = BmcSite::of(1).await;
@@ -274,28 +281,68 @@ async fn without_its_lock_a_server_stops() {
     site.silence();
     server.post(&path, &site.request()).await.expect(202);
     all(&server, &path, &["running"]).await;
-    let holder = "select pg_terminate_backend(pid) from pg_locks
-        where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())";
-    sqlx::query(holder)
-        .execute(&mut connection(&server).await)
+    let mut foreign = connection(&server).await;
+    let key: i64 = sqlx::query_scalar(
+        "select (classid::bigint << 32) | objid::bigint from pg_locks where locktype = 'advisory'
+            and database = (select oid from pg_database where datname = current_database())",
+    )
+    .fetch_one(&mut foreign)
+    .await
+    .unwrap();
+    end_session(&mut foreign).await;
+    // Before the server takes it again.
+    sqlx::query("select pg_advisory_lock($1)")
+        .bind(key)
+        .execute(&mut foreign)
         .await
         .unwrap();
+    let refused = server.post(&path, &site.request()).await;
+    assert!(
+        refused.status == 409 || refused.status == 503,
+        "{}",
+        refused.text
+    );
     let hosts = all(&server, &path, &["failed"]).await;
     let error = hosts[0]["error"].as_str().unwrap();
     assert!(error.contains("send the request again"), "{error}");
     site.recover();
-    server
-        .until("another request is accepted", async || {
-            let answer = server.post(&path, &site.request()).await;
-            if answer.status == 202 {
-                Ok(())
-            } else {
-                Err(answer.text)
-            }
-        })
-        .await;
+    server.post(&path, &site.request()).await.expect(202);
     all(&server, &path, &["done"]).await;
     assert_eq!(site.rack.bmcs()[0].boots().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn boots_outlive_a_restart_of_the_database() {
+    let site = site_of_installation().await;
+    let (server, _) = site.server().await;
+    let (cluster, host) = ready(&server).await;
+    let path = boot_for_installation(&server, &site, &host).await;
+    end_session(&mut connection(&server).await).await;
+    install(&server, &cluster, &host).await;
+    all(&server, &path, &["done", "installing"]).await;
+    assert!(site.rack.bmcs()[0].images().is_empty());
+    server.delete(&path).await.expect(202);
+    all(&server, &path, &["done", "failed"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn boots_of_a_crashed_server_fail() {
+    let server = Server::start().await;
+    let id = server.infra_env(None).await;
+    let path = format!("/v2/infra-envs/{id}/bmc-boot");
+    let statement = "insert into bmc_boots
+            (infra_env_id, name, address, system, state, request_id, holder, requested_by, requested_at)
+        select $1::uuid, state, 'https://192.0.2.1', state, state, $1::uuid, $1::uuid, 'admin', now()
+        from unnest(array['installing', 'running']) as state";
+    sqlx::query(statement)
+        .bind(&id)
+        .execute(&mut connection(&server).await)
+        .await
+        .unwrap();
+    let hosts = all(&server, &path, &["failed"; 2]).await;
+    let error = hosts[0]["error"].as_str().unwrap();
+    assert!(error.contains("eject the medium at the BMC"), "{error}");
+    assert_eq!(hosts[1]["error"], SERVER_ENDED);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,8 +17,8 @@ use testkit::postgres::TestDatabase;
 pub(crate) const BASE: &str = "/api/assisted-install";
 pub(crate) const PULL_SECRET: &str =
     r#"{"auths":{"registry.example.com:5000":{"auth":"dXNlcjpwYXNzd29yZA=="}}}"#;
-/// Timeout of each condition.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout of each condition; a test that reaches it has failed.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// An API server in this process.
 pub(crate) struct Server {
