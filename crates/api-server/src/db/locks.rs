@@ -66,7 +66,7 @@ pub(crate) async fn try_lock_jobs(
 }
 
 /// Takes the lock of a holder of BMC credentials, if it is free; the end of the session releases it, also after a crash.
-pub(crate) async fn lock_bmc_boot_holder(
+pub(crate) async fn try_lock_bmc_boot_holder(
     connection: &mut PgConnection,
     holder: Uuid,
 ) -> Result<bool, sqlx::Error> {

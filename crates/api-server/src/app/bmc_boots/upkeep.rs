@@ -75,7 +75,7 @@ impl ApiServer {
             |error: sqlx::Error| crate::db::Error::from(error).into_domain("locking boots by BMCs");
         // Detached from the pool: the lock belongs to the session, which no request may share.
         let mut connection = self.pool()?.acquire().await.map_err(to_domain)?.detach();
-        let locking = locks::lock_bmc_boot_holder(&mut connection, holder);
+        let locking = locks::try_lock_bmc_boot_holder(&mut connection, holder);
         let locked = timeout(STATEMENT_TIMEOUT, locking).await;
         let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
         // Another server looks whether it is free, or the old session has not ended yet.
@@ -235,6 +235,8 @@ impl ApiServer {
     /// Stops the requests of this process, whose credentials end with it, and fails their boots. Without the database,
     /// another server or the next start fails them.
     pub(crate) async fn abandon_bmc_boots(&self) {
+        // First: once they are recorded as failures, another server may start them again.
+        self.bmc_boots.stop_all(StopReason::ServerEnded);
         let mut holder = self.bmc_boots.holder.lock().await.take();
         if let Some(LockHolder {
             id,
@@ -257,7 +259,6 @@ impl ApiServer {
                 );
             }
         }
-        self.bmc_boots.stop_all(StopReason::ServerEnded);
         close(holder).await;
     }
 }
