@@ -4,7 +4,6 @@ use axum::body::Bytes;
 use axum::extract::multipart::{Multipart, MultipartError};
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
 use axum::{Extension, Json};
 use model::Error;
 use model::declaration::AppliedDeclaration;
@@ -12,7 +11,7 @@ use model::declaration::AppliedDeclaration;
 use super::audit::Created;
 use super::download::FileResponse;
 use super::error::ApiError;
-use super::extract::InInfraEnv;
+use super::extract::{InInfraEnv, check_media_type, media_type};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::declarations::BODY_BYTES;
@@ -21,6 +20,15 @@ use crate::auth::{Caller, OwnedResource};
 /// Names of the form's parts.
 const PARTS: [&str; 2] = ["install-config", "agent-config"];
 const FORM: &str = "multipart/form-data";
+/// Media types of the body: those of YAML that are in use, and JSON, which is YAML, too. Source: RFC 9512.
+const MEDIA_TYPES: [&str; 6] = [
+    "application/yaml",
+    "application/x-yaml",
+    "text/yaml",
+    "text/x-yaml",
+    "application/json",
+    FORM,
+];
 
 /// Both files, as YAML documents.
 pub(crate) struct DeclaredFiles(String);
@@ -29,11 +37,9 @@ impl<S: Send + Sync> FromRequest<S> for DeclaredFiles {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let kind = request.headers().get(CONTENT_TYPE);
-        let kind = kind
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        if kind.to_ascii_lowercase().starts_with(FORM) {
+        let media_type = media_type(request.headers());
+        check_media_type(media_type.as_deref(), &MEDIA_TYPES)?;
+        if media_type.as_deref() == Some(FORM) {
             return read_form(request, state).await.map(Self);
         }
         let bytes = Bytes::from_request(request, state).await.map_err(|error| {
