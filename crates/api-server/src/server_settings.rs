@@ -39,7 +39,9 @@ impl ServerSettings for Settings {
                 SocketAddr::new(self.api_listen_address, self.api_listen_port),
                 tls,
             )
-            .with(&self.http),
+            .with(&self.http)
+            .at(&self.base_url())
+            .at(&self.callback_url()),
         ]
     }
 

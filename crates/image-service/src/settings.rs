@@ -168,7 +168,9 @@ impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
         let listen = |port, tls| Listen {
             unsent_bytes: Some(UNSENT_BYTES),
-            ..Listen::new(SocketAddr::new(self.listen_address, port), tls).with(&self.http)
+            ..Listen::new(SocketAddr::new(self.listen_address, port), tls)
+                .with(&self.http)
+                .at(self.base_url().unwrap_or_default())
         };
         let plain = self.http_listen_port.map(|port| listen(port, None));
         match (self.tls(), plain) {

@@ -28,7 +28,7 @@ pub(crate) async fn start(
             .fallback(forward_port)
             .with_state(ForwardedPort { routes, index });
         let router = service::layers::apply(router, NAME);
-        listens.push((settings.listen_on(entry.port), router.into()));
+        listens.push((settings.listen_forwarded(entry.port), router.into()));
     }
     let files = Arc::new(StaticFiles::new(&settings.files()));
     if let Some(listen) = settings.listen_files() {

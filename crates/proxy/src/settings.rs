@@ -73,12 +73,19 @@ impl Settings {
     pub(crate) fn listen_files(&self) -> Option<Listen> {
         self.files_port.map(|port| Listen {
             unsent_bytes: Some(UNSENT_BYTES),
-            ..self.listen_on(port)
+            ..self.listen_on(port).below(&self.site.network_domain)
         })
     }
 
-    /// Listener of a forwarded port.
-    pub(crate) fn listen_on(&self, port: u16) -> Listen {
+    /// Listener of a forwarded port: the service behind it decides which hosts it serves.
+    pub(crate) fn listen_forwarded(&self, port: u16) -> Listen {
+        Listen {
+            routes_by_host: true,
+            ..self.listen_on(port)
+        }
+    }
+
+    fn listen_on(&self, port: u16) -> Listen {
         Listen::new(SocketAddr::new(self.listen_address, port), None).with(&self.http)
     }
 

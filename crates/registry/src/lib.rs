@@ -30,7 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 use service::health::{self, Health};
 use service::program::{self, ServerArgs, ServerSettings as _};
-use service::server::{self, Listen, Running};
+use service::server::{self, HttpSettings, Listen, Running};
 use service::{CancellationToken, Error};
 
 use auth::Gate;
@@ -104,7 +104,11 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tracing::info!(address = %running.address(), storage = place, "the registry listens");
     if let Some(address) = settings.registry_http_debug_addr {
-        let listen = vec![Listen::new(address.0, None)];
+        let http = HttpSettings {
+            metrics_address: None,
+            ..settings.http.clone()
+        };
+        let listen = vec![Listen::new(address.0, None).with(&http)];
         let router = debug_router(&settings, &health);
         let aside = server::start(listen, router, shutdown.clone()).await?;
         tracing::info!(address = %aside.address(), "health and metrics listen");

@@ -30,7 +30,9 @@ impl ServerSettings for Settings {
         vec![Listen {
             speaks_http2,
             drain: self.registry_http_draintimeout,
-            ..Listen::new(self.registry_http_addr.0, tls).with(&self.http)
+            ..Listen::new(self.registry_http_addr.0, tls)
+                .with(&self.http)
+                .at(self.registry_http_host.as_deref().unwrap_or_default())
         }]
     }
 

@@ -9,6 +9,7 @@ mod host_header;
 mod quota;
 mod refusals;
 mod request_handler;
+mod request_source;
 mod settings;
 mod tls_acceptor;
 
@@ -22,6 +23,7 @@ use axum::Router;
 use axum_server::Handle;
 use axum_server::accept::Accept;
 use axum_server::service::SendService;
+use http::Uri;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -48,6 +50,8 @@ use host_header::HostRule;
 pub use host_header::requested_host;
 pub use quota::{ClientQuota, Exceeded, Permit};
 pub use request_handler::{AdmittedRequest, RequestHandler};
+pub use request_source::RequestSource;
+use request_source::SourceRule;
 pub use settings::HttpSettings;
 use tls_acceptor::TlsAcceptor;
 
@@ -141,6 +145,34 @@ impl Listen {
     #[must_use]
     pub fn with(mut self, http: &HttpSettings) -> Self {
         self.http = http.clone();
+        self
+    }
+
+    /// Serves the network domain `domain` and all names below it; empty: none.
+    #[must_use]
+    pub fn below(mut self, domain: &str) -> Self {
+        let domain = domain.trim_matches('.');
+        if !domain.is_empty() {
+            let names = [domain.to_owned(), format!("*.{domain}")];
+            self.http.allowed_hosts.0.extend(names);
+        }
+        self
+    }
+
+    /// Serves the host of `url`, which clients were given for this server, and accepts its pages. A text that is no URL
+    /// has no effect.
+    #[must_use]
+    pub fn at(mut self, url: &str) -> Self {
+        let uri: Result<Uri, _> = url.trim_end_matches('/').parse();
+        let Ok(uri) = uri else { return self };
+        if let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) {
+            let host = authority.host().to_owned();
+            let http = &mut self.http;
+            http.allowed_hosts.0.push(host);
+            http.allowed_origins
+                .0
+                .push(format!("{scheme}://{authority}"));
+        }
         self
     }
 }
@@ -324,15 +356,16 @@ impl ClientBounds {
     }
 
     fn rules(&self, listen: &Listen) -> AdmissionRules {
-        let (address, has_tls) = (listen.address.ip(), listen.tls.is_some());
+        let has_tls = listen.tls.is_some();
         let every = ["*".to_owned()];
         let allowed = if listen.routes_by_host {
             &every[..]
         } else {
-            &self.http.allowed_hosts
+            &listen.http.allowed_hosts
         };
         AdmissionRules {
-            hosts: HostRule::new(address, has_tls, allowed),
+            hosts: HostRule::new(has_tls, allowed),
+            sources: SourceRule::new(listen.address.port(), &listen.http.allowed_origins),
             trusted: self.http.trusted_proxies.clone(),
             requests: self.requests.clone(),
             body: self.body,

@@ -9,7 +9,6 @@ mod files;
 mod login;
 mod page_files;
 mod registry;
-mod same_origin;
 mod services;
 mod settings;
 mod status_page;
@@ -66,7 +65,7 @@ pub async fn start_with(
     let registry = match registry {
         Some(url) => {
             let ca = settings.registry_ca_file.as_deref();
-            Some(RegistryApi::open(url, ca, names.clone(), settings.base_url()).await?)
+            Some(RegistryApi::open(url, ca, names.clone()).await?)
         }
         None => None,
     };

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use service::Error;
 use service::forward::{self, Forward};
 use service::limits::{Bound, Limit};
-use service::server::ClientAddress;
+use service::server::{ClientAddress, RequestSource};
 
 use crate::connector::{self, Connector};
 use crate::files;
@@ -231,10 +231,6 @@ impl LogIn {
         serde_json::from_slice(&self.key.open(purpose, sealed)?).ok()
     }
 
-    fn is_same_origin(&self, headers: &HeaderMap) -> bool {
-        crate::same_origin::is_same_origin(headers, self.base_url.as_deref())
-    }
-
     /// Checks a token by a request to the API.
     ///
     /// Errors: TokenRefused; ApiUnavailable.
@@ -277,8 +273,9 @@ impl LogIn {
                 return response;
             }
         };
-        let is_change = !request.method().is_safe();
-        if current.is_some() && is_change && !self.is_same_origin(request.headers()) {
+        // Browsers add cookies by themselves: the page has to show that it is of this server.
+        let source = request.extensions().get::<RequestSource>();
+        if current.is_some() && source.is_some_and(|source| *source != RequestSource::OwnPage) {
             return refused(&LogInFailure::ForeignSite);
         }
         cookies::strip(request.headers_mut());

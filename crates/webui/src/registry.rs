@@ -29,7 +29,6 @@ use tokio::task::AbortHandle;
 use url::{Position, Url};
 
 use crate::connector::{self, Connector};
-use crate::same_origin::is_same_origin;
 
 /// Concurrent requests.
 const REQUESTS: usize = 64;
@@ -66,8 +65,6 @@ struct Inner {
     url: Url,
     names: Resolver,
     tls: RegistryTls,
-    /// This server's origin for browsers.
-    base_url: Option<String>,
     quota: ClientQuota,
 }
 
@@ -94,12 +91,7 @@ impl RegistryApi {
     /// The registry at `url`, whose certificates are verified by those in the file `ca`.
     ///
     /// Errors: the file has no certificate.
-    pub(crate) async fn open(
-        url: Url,
-        ca: Option<&Path>,
-        names: Resolver,
-        base_url: Option<String>,
-    ) -> Result<Self, Error> {
+    pub(crate) async fn open(url: Url, ca: Option<&Path>, names: Resolver) -> Result<Self, Error> {
         let tls = match ca {
             Some(path) if url.scheme() == "https" => {
                 let opened = WatchedFile::open(path, client_config).await;
@@ -116,7 +108,6 @@ impl RegistryApi {
             url,
             names,
             tls,
-            base_url,
             quota: ClientQuota::new(REQUESTS, REQUESTS_OF_CLIENT),
         })))
     }
@@ -158,10 +149,6 @@ impl RegistryApi {
         let method = request.method();
         if !METHODS.contains(method) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
-        }
-        if !method.is_safe() && !is_same_origin(request.headers(), self.0.base_url.as_deref()) {
-            let message = "Only a page of this server may change the registry.";
-            return refused(StatusCode::FORBIDDEN, message);
         }
         let Ok(permit) = self.0.quota.acquire_for(client) else {
             let message = "Too many requests to the registry at once.";

@@ -220,7 +220,8 @@ impl ServerSettings for Settings {
         [self.webui_port, self.webui_static_port]
             .map(|port| {
                 let address = SocketAddr::new(self.listen_address, port);
-                Listen::new(address, None).with(&self.http)
+                let base_url = self.webui_base_url.as_deref().unwrap_or_default();
+                Listen::new(address, None).with(&self.http).at(base_url)
             })
             .into()
     }

@@ -52,8 +52,31 @@ async fn check(
     if addresses.iter().all(|one| is_local(*one)) {
         return Err((format!("{url_shown} leads each host to itself"), set()));
     }
-    let client = client.as_ref().map_err(|e| (e.clone(), set()))?;
-    answers(client, name, &url)
+    check_name(client, name, &url, host).await
+}
+
+/// Whether the right service answers at `url`, by the name of `host`.
+///
+/// Errors: the finding and its remedy.
+async fn check_name(
+    client: &Result<reqwest::Client, String>,
+    name: &str,
+    url: &Url,
+    host: &str,
+) -> Result<String, (String, String)> {
+    let url_shown = shown(url);
+    let client = client
+        .as_ref()
+        .map_err(|e| (e.clone(), format!("correct {name}")))?;
+    let refused = get(client, url, HEALTH_PATH).await;
+    if refused.is_ok_and(|answer| answer.status() == StatusCode::MISDIRECTED_REQUEST) {
+        let finding = format!("the service behind {url_shown} does not serve the name {host}");
+        return Err((
+            finding,
+            format!("add {host} to ALLOWED_HOSTS of that service"),
+        ));
+    }
+    answers(client, name, url)
         .await
         .map(|()| format!("{url_shown} answers"))
         .map_err(|finding| {
@@ -125,18 +148,25 @@ mod tests {
 
     /// A server with the API, or the image service: its base URL.
     async fn server(is_api: bool) -> Url {
+        answering(move |asks_api| {
+            if asks_api && !is_api {
+                "404 Not Found"
+            } else {
+                "200 OK"
+            }
+        })
+        .await
+    }
+
+    /// A server with a status for requests to the API, and to other paths: its base URL.
+    async fn answering(status: impl Fn(bool) -> &'static str + Send + 'static) -> Url {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
                 let mut head = [0; 1024];
                 let length = socket.read(&mut head).await.unwrap_or(0);
-                let asks_api = head[..length].starts_with(b"GET /api/");
-                let status = if asks_api && !is_api {
-                    "404 Not Found"
-                } else {
-                    "200 OK"
-                };
+                let status = status(head[..length].starts_with(b"GET /api/"));
                 let answer = format!(
                     "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}"
                 );
@@ -163,6 +193,18 @@ mod tests {
             error.contains("is not the image service") && !error.contains("secret"),
             "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_refused_name_is_reported_with_its_setting() {
+        let mut url = answering(|_| "421 Misdirected Request").await;
+        url.set_host(Some("localhost")).unwrap();
+        let client = client(None, false);
+        let (finding, remedy) = check_name(&client, API, &url, "atoll.example")
+            .await
+            .unwrap_err();
+        assert!(finding.contains("atoll.example"), "{finding}");
+        assert!(remedy.contains("ALLOWED_HOSTS"), "{remedy}");
     }
 
     #[tokio::test]

@@ -54,7 +54,8 @@ async fn probe(balance: &Balance, replica: &Replica) -> ReplicaHealth {
     let mut request = Request::new(AttemptBody::empty());
     *request.uri_mut() = Uri::from(balance.upstream.ready_path().clone());
     let headers = request.headers_mut();
-    if let Ok(host) = HeaderValue::from_str(balance.upstream.authority()) {
+    // Its address, which every server accepts, and not the name that this server knows it by.
+    if let Ok(host) = HeaderValue::from_str(&replica.address.to_string()) {
         headers.insert(header::HOST, host);
     }
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

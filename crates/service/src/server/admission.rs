@@ -1,4 +1,4 @@
-//! Admission of requests before their handler: host, client address, requests in flight, body.
+//! Admission of requests before their handler: host, source, client address, requests in flight, body.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -19,10 +19,11 @@ use tower::Service;
 use super::body_timeout::BodyLimits;
 use super::clients::{ClientAddress, IpNetworks};
 use super::connections::{CountedRequest, RequestCounter};
-use super::host_header::{HostRefusal, HostRule};
+use super::host_header::HostRule;
 use super::quota::{ClientQuota, Permit};
 use super::refusals;
 use super::request_handler::{AdmittedRequest, RequestHandler};
+use super::request_source::{RequestSource, SourceRule};
 use crate::access_log::{AccessLog, LoggedRequest};
 use crate::sendfile;
 
@@ -30,6 +31,7 @@ use crate::sendfile;
 #[derive(Debug)]
 pub(super) struct AdmissionRules {
     pub(super) hosts: HostRule,
+    pub(super) sources: SourceRule,
     pub(super) trusted: IpNetworks,
     pub(super) requests: ClientQuota,
     pub(super) body: BodyLimits,
@@ -108,8 +110,16 @@ impl AdmissionRules {
         mut request: Request,
         handler: &RequestHandler,
     ) -> Response {
-        if let Err(HostRefusal { status, text }) = self.hosts.check(&request) {
-            return refusals::host(status, text);
+        let host = match self.hosts.check(&request) {
+            Ok(host) => host,
+            Err(refusal) => return refusals::host(&refusal),
+        };
+        if SourceRule::concerns(&request) {
+            let source = self.sources.source(request.headers(), host.as_ref());
+            if source == RequestSource::ForeignPage {
+                return refusals::foreign_page(request.headers());
+            }
+            request.extensions_mut().insert(source);
         }
         let client = ClientAddress::of(peer.ip(), request.headers(), &self.trusted);
         let Ok(permit) = self.requests.acquire(Some(client.ip.into())) else {

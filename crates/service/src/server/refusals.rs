@@ -1,14 +1,26 @@
 //! Responses to clients beyond a limit, and their counter.
 
-use axum::response::{IntoResponse as _, Response};
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+
+use super::host_header::HostRefusal;
 use super::quota::Exceeded;
+use crate::state_log::StateLog;
 
 /// Connections and requests that were refused or cut off, by reason.
 const REFUSED: &str = "atoll_http_refused_total";
 /// `Retry-After` of a client with too many requests. Units: seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+/// Ends the connection: the rest of the body would be read as the next request.
+const CLOSE: (HeaderName, HeaderValue) = (header::CONNECTION, HeaderValue::from_static("close"));
+/// Interval of log lines about one refused host or origin.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
+/// Longest origin in texts. Units: characters.
+const SHOWN_ORIGIN: usize = 100;
 
 fn count(reason: &'static str) {
     metrics::counter!(REFUSED, "reason" => reason).increment(1);
@@ -49,15 +61,55 @@ pub(super) fn too_many_requests() -> Response {
 pub(super) fn slow_body() -> Response {
     count("slow body");
     let text = "the request body was not sent before the timeout";
-    let close = (header::CONNECTION, HeaderValue::from_static("close"));
-    answer(StatusCode::REQUEST_TIMEOUT, text, close)
+    answer(StatusCode::REQUEST_TIMEOUT, text, CLOSE)
 }
 
 /// Refuses a request without a host, with several, or with one that is not served here.
-pub(super) fn host(status: StatusCode, text: &str) -> Response {
+pub(super) fn host(refusal: &HostRefusal) -> Response {
     count("host");
-    let close = (header::CONNECTION, HeaderValue::from_static("close"));
-    answer(status, text, close)
+    if let HostRefusal::Foreign(name) = refusal
+        && let Some(suppressed) = admit_line(name)
+    {
+        let setting = "ALLOWED_HOSTS";
+        tracing::warn!(
+            host = name,
+            setting,
+            suppressed,
+            "request for a host that is not served refused"
+        );
+    }
+    answer(refusal.status(), &refusal.text(), CLOSE)
+}
+
+/// 403: a page of another origin sent a request that may change something.
+pub(super) fn foreign_page(headers: &HeaderMap) -> Response {
+    count("foreign page");
+    let origin = headers.get(header::ORIGIN);
+    let origin = origin.map_or(Cow::Borrowed("without an origin"), |origin| {
+        String::from_utf8_lossy(origin.as_bytes())
+    });
+    let origin: String = origin.chars().take(SHOWN_ORIGIN).collect();
+    if let Some(suppressed) = admit_line(&origin) {
+        let setting = "ALLOWED_ORIGINS";
+        tracing::warn!(
+            origin,
+            setting,
+            suppressed,
+            "change requested by a foreign page refused"
+        );
+    }
+    let text = format!(
+        "a web page of another origin ({origin}) sent this request, and only pages of this server may: if the page is \
+         yours, add its origin to the setting ALLOWED_ORIGINS; a reverse proxy in between has to pass on the Host header"
+    );
+    answer(StatusCode::FORBIDDEN, &text, CLOSE)
+}
+
+/// Whether a refusal of `subject` is logged: the sender chooses how many there are.
+fn admit_line(subject: &str) -> Option<u64> {
+    static LINES: Mutex<StateLog> = Mutex::new(StateLog::new(LOG_INTERVAL));
+    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    lines.admit(subject, Instant::now())
 }
 
 /// An error body in the shape of the API's gateway layers.

@@ -32,8 +32,10 @@ crate::settings! {
         write_timeout: Duration = "2m",
         /// Networks, as in `10.0.0.0/8,fd00::/8`, of proxies whose X-Forwarded-For is believed.
         trusted_proxies: IpNetworks = "",
-        /// Host names that requests may name. Listeners on a loopback address accept loopback names and addresses, and these; other listeners accept every name if this is empty, else IP addresses and these.
+        /// Host names that requests may name, beside IP addresses, `localhost`, the name of this machine, and the names in this server's own URLs; `*.` at the start matches all names below one, `*` every name. Requests for other names get 421: a web page could have bound its name to this server's address. Listeners with TLS serve every name if this is empty.
         allowed_hosts: CommaList = "",
+        /// Origins of other servers, as in `https://ui.example.org`, whose pages may send requests that change something. Those of other pages get 403.
+        allowed_origins: CommaList = "",
         /// Address and port of a listener for the metrics, as in `127.0.0.1:9464`. Empty: none.
         metrics_address: Option<SocketAddr> = "",
         /// Serve `/metrics` on the public port as well.

@@ -10,7 +10,7 @@ use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
-use service::server::ClientAddress;
+use service::server::{ClientAddress, RequestSource};
 use url::form_urlencoded;
 
 use super::failure::LogInFailure;
@@ -123,7 +123,7 @@ async fn log_in_by_token(
     State(log_in): State<Arc<LogIn>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(client): Extension<ClientAddress>,
-    headers: HeaderMap,
+    Extension(source): Extension<RequestSource>,
     form: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Response {
     if log_in.provider.is_some() {
@@ -214,8 +214,8 @@ impl LogIn {
         )
     }
 
-    /// Begins the session of a token that a person brought.
-    async fn accept(
+    /// Begins the session of a token that a person brought, or that the settings have for browsers of this machine.
+    pub(super) async fn accept(
         &self,
         token: &str,
         return_to: &str,
