@@ -3,6 +3,7 @@
 //! Nothing here runs in production, and no server depends on it.
 
 pub mod certificates;
+pub mod chromium;
 pub mod demo;
 pub mod installer;
 pub mod ports;

@@ -2,6 +2,7 @@
 
 mod emulated;
 mod faults;
+mod foreign_pages;
 mod kubernetes;
 mod live_images;
 mod log_in;

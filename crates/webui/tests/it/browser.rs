@@ -10,8 +10,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use testkit::chromium::{self, Visit};
 
-use crate::chromium::{self, Visit};
 use crate::server::{self, Server};
 
 const CLUSTER: &str = "0cfb5b40-40a4-4966-960d-75583eeb7339";
@@ -185,7 +185,11 @@ async fn visit(fake: &Fake, path: &str, seconds: u32) -> Option<Visit> {
     let browser = chromium::find()?;
     let api = serve(fake).await;
     let webui = server::webui(api.address).await;
-    Some(chromium::visit(&browser, &webui.url(path), seconds).await)
+    Some(
+        chromium::visit(&browser, &webui.url(path), seconds)
+            .await
+            .unwrap(),
+    )
 }
 
 /// The page of that path with a script that acts as a user.
@@ -210,7 +214,7 @@ async fn act(fake: &Fake, path: &str, script: &str) -> Option<Visit> {
     }
     let api = serve(fake).await;
     let webui = server::webui_of(api.address, root.path().to_owned()).await;
-    Some(chromium::visit(&browser, &webui.url("/"), 8).await)
+    Some(chromium::visit(&browser, &webui.url("/"), 8).await.unwrap())
 }
 
 /// Asserts that the page shows these texts, sent no request elsewhere, and kept its security policy.
@@ -238,7 +242,9 @@ async fn requests_to_others_would_be_seen() {
     let console = refused.console.join("\n");
     assert!(console.contains("Content Security Policy"), "{console}");
     let browser = chromium::find().unwrap();
-    let outside = chromium::visit(&browser, "http://outside.test/x", 1).await;
+    let outside = chromium::visit(&browser, "http://outside.test/x", 1)
+        .await
+        .unwrap();
     let asked = outside.outside.join("\n");
     assert!(asked.contains("http://outside.test/x"), "{asked}");
 }

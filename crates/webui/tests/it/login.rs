@@ -2,9 +2,9 @@
 
 use http::header;
 use serde_json::json;
+use testkit::chromium;
 use testkit::ports::free_port;
 
-use crate::chromium;
 use crate::openid::{Browser, OpenIdSite, origin};
 use crate::server;
 
@@ -336,7 +336,7 @@ async fn changes_from_other_sites_are_refused() {
             refused.json()["message"]
                 .as_str()
                 .unwrap()
-                .contains("another site")
+                .contains("another origin")
         );
     }
     assert_eq!(browser.post(&url, &own, &[]).await.json()["method"], "POST");
@@ -557,7 +557,9 @@ async fn a_browser_logs_in() {
     };
     let site = OpenIdSite::start().await;
     let webui = site.webui(KEY, |_| {}).await;
-    let visit = chromium::visit(&browser, &webui.url("/status/infra-envs"), 6).await;
+    let visit = chromium::visit(&browser, &webui.url("/status/infra-envs"), 6)
+        .await
+        .unwrap();
     assert!(
         visit.dom.contains(r#"id="account"><a href="/token""#),
         "{}",

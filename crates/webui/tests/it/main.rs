@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod browser;
-mod chromium;
 mod login;
 mod openid;
 mod proxy;

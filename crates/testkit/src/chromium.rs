@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::{Context as _, Result, ensure};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -48,17 +49,18 @@ const EMPTY_PAGE: &[u8] =
 const DEADLINE: Duration = Duration::from_mins(2);
 
 /// Result of a visit.
-pub(crate) struct Visit {
+#[derive(Debug)]
+pub struct Visit {
     /// The page at its end, as HTML.
-    pub(crate) dom: String,
+    pub dom: String,
     /// Console of the page: refusals of its security policy, errors.
-    pub(crate) console: Vec<String>,
+    pub console: Vec<String>,
     /// First lines of requests to other hosts.
-    pub(crate) outside: Vec<String>,
+    pub outside: Vec<String>,
 }
 
 /// The browser; none, and a skipped test, where there is none.
-pub(crate) fn find() -> Option<PathBuf> {
+pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let found = NAMES
@@ -66,20 +68,30 @@ pub(crate) fn find() -> Option<PathBuf> {
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
         .find(|program| program.is_file());
     if found.is_none() {
-        testkit::skipped(&format!("none of {} is in PATH", NAMES.join(", ")));
+        crate::skipped(&format!("none of {} is in PATH", NAMES.join(", ")));
     }
     found
 }
 
 /// Opens `url` and lets `seconds` of virtual time pass.
-pub(crate) async fn visit(browser: &Path, url: &str, seconds: u32) -> Visit {
-    let profile = tempfile::tempdir().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxy = listener.local_addr().unwrap();
+///
+/// Errors: as [`visit_with`].
+pub async fn visit(browser: &Path, url: &str, seconds: u32) -> Result<Visit> {
+    visit_with(browser, url, seconds, &[]).await
+}
+
+/// [`visit`] with more flags of the browser.
+///
+/// Errors: the browser does not start, fails, or takes too long.
+pub async fn visit_with(browser: &Path, url: &str, seconds: u32, flags: &[&str]) -> Result<Visit> {
+    let profile = tempfile::tempdir()?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let proxy = listener.local_addr()?;
     let asked = Arc::new(Mutex::new(Vec::new()));
     let recorder = tokio::spawn(record(listener, Arc::clone(&asked)));
     let child = Command::new(browser)
         .args(QUIET)
+        .args(flags)
         .arg(format!("--user-data-dir={}", profile.path().display()))
         // Requests to this computer go past a proxy, all others come to it.
         .arg(format!("--proxy-server=http://{proxy}"))
@@ -88,20 +100,18 @@ pub(crate) async fn visit(browser: &Path, url: &str, seconds: u32) -> Visit {
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(DEADLINE, child)
-        .await
-        .unwrap()
-        .unwrap();
+    let output = tokio::time::timeout(DEADLINE, child).await;
+    let output = output.context("the browser takes too long")??;
     recorder.abort();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
+    ensure!(output.status.success(), "{errors}");
     let console = errors.lines().filter(|line| line.contains("CONSOLE"));
-    let outside = asked.lock().unwrap().clone();
-    Visit {
-        dom: String::from_utf8(output.stdout).unwrap(),
+    let outside = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Visit {
+        dom: String::from_utf8(output.stdout)?,
         console: console.map(str::to_owned).collect(),
         outside,
-    }
+    })
 }
 
 async fn record(listener: TcpListener, asked: Arc<Mutex<Vec<String>>>) {
@@ -110,7 +120,8 @@ async fn record(listener: TcpListener, asked: Arc<Mutex<Vec<String>>>) {
         let read = BufReader::new(&mut stream).read_line(&mut line).await;
         // Browsers open connections in advance: one that ends without a line asked for nothing.
         if read.is_ok_and(|bytes| bytes > 0) && !OF_THE_BROWSER.contains(&host_of(&line)) {
-            asked.lock().unwrap().push(line.trim().to_owned());
+            let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.push(line.trim().to_owned());
         }
         // A page that cannot be loaded is a failure of a browser without windows. The browser may be away by now.
         stream.write_all(EMPTY_PAGE).await.ok();
