@@ -31,6 +31,7 @@ mod job_work;
 pub(crate) mod jobs;
 pub(crate) mod links;
 mod load;
+mod log_in_codes;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 mod monitor;

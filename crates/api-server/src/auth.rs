@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use model::Error;
 use model::ids::{ClusterId, InfraEnvId};
+use model::time::Timestamp;
 use rules::input::cloud_token;
 use secrecy::SecretString;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub(crate) use caller::{ADMINISTRATOR, AgentToken, Caller, OwnedResource, TokenUser};
@@ -38,12 +39,24 @@ const CLUSTER: &str = "cluster_id";
 /// Source: assisted-service, pkg/auth/agent_local_authz_handler.go.
 const AUTH_SCHEME: &str = "auth_scheme";
 
+/// Scheme of the code in a log-in link, which opens no operation by itself.
+const LOG_IN_CODE: &str = "logInCode";
+
 /// The verification that AUTH_TYPE chooses.
 #[derive(Debug)]
 pub(crate) struct Authentication {
     kind: AuthType,
     keys: Option<LocalKeys>,
     issuer: Option<TokenIssuer>,
+}
+
+/// A valid code of a log-in link. It may have been used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogInCode {
+    pub(crate) id: Uuid,
+    /// Name of the user whom it logs in.
+    pub(crate) user: String,
+    pub(crate) expires_at: Timestamp,
 }
 
 /// Tokens of an infra-env's URLs.
@@ -150,6 +163,35 @@ impl Authentication {
         Ok(Caller::Watcher)
     }
 
+    /// The code of a log-in link.
+    ///
+    /// Errors: as [`Self::user`].
+    pub(crate) fn log_in_code(&self, code: &str, now_s: i64) -> Result<LogInCode, Error> {
+        let claims = self.signed_here(code, now_s)?;
+        let malformed = || unauthenticated("the code is not one of a log-in link");
+        if claims.text(AUTH_SCHEME) != Some(LOG_IN_CODE) {
+            return Err(malformed());
+        }
+        let id = claims.text("jti").map(Uuid::parse_str);
+        let id = id.and_then(Result::ok).ok_or_else(malformed)?;
+        let expires_at = claims.expires_at()?.ok_or_else(malformed)?;
+        let user = claims.text("sub").ok_or_else(malformed)?.to_owned();
+        Ok(LogInCode {
+            id,
+            user,
+            expires_at,
+        })
+    }
+
+    /// A token of the user of that name.
+    ///
+    /// Errors: Internal – the settings have no private key.
+    pub(crate) fn user_token(&self, name: &str, expires_s: i64) -> Result<String, Error> {
+        let missing = || Error::internal("signing a token", "EC_PUBLIC_KEY_PEM is empty");
+        let keys = self.keys.as_ref().ok_or_else(missing)?;
+        jwt::sign(keys.signing()?, &user_claims(name, expires_s))
+    }
+
     /// Whether agents are known by their pull secret: a token issuer issues nothing for agents.
     pub(crate) fn agents_have_pull_secrets(&self) -> bool {
         self.issuer.is_some() && self.keys.is_none()
@@ -213,7 +255,24 @@ impl Authentication {
 /// Errors: Invalid – a key; Internal – the settings have no private key.
 pub(crate) fn user_token(settings: &Settings, name: &str, expires_s: i64) -> Result<String, Error> {
     let keys = LocalKeys::parse(&KeyTexts::of(settings))?;
-    let claims = json!({ AUTH_SCHEME: Scheme::User.name(), "sub": name, "exp": expires_s });
+    jwt::sign(keys.signing()?, &user_claims(name, expires_s))
+}
+
+fn user_claims(name: &str, expires_s: i64) -> Value {
+    json!({ AUTH_SCHEME: Scheme::User.name(), "sub": name, "exp": expires_s })
+}
+
+/// The code of a log-in link for the user of that name.
+///
+/// Errors: as [`user_token`].
+pub(crate) fn log_in_code(
+    settings: &Settings,
+    name: &str,
+    id: Uuid,
+    expires_s: i64,
+) -> Result<String, Error> {
+    let keys = LocalKeys::parse(&KeyTexts::of(settings))?;
+    let claims = json!({ AUTH_SCHEME: LOG_IN_CODE, "sub": name, "jti": id, "exp": expires_s });
     jwt::sign(keys.signing()?, &claims)
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod infra_envs;
 pub(crate) mod jobs;
 mod location;
 pub(crate) mod locks;
+pub(crate) mod log_in_codes;
 pub(crate) mod os_images;
 mod record;
 pub(crate) mod release_images;

@@ -21,6 +21,7 @@ pub(crate) mod infra_envs;
 pub(crate) mod installation;
 pub(crate) mod installed_nodes;
 pub(crate) mod jobs;
+pub(crate) mod log_in_codes;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;

@@ -31,12 +31,13 @@ use service::health::Health;
 use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::Running;
 use service::{CancellationToken, Error};
+use uuid::Uuid;
 
 use app::ApiServer;
 use app::offer::{self, CurrentOffer};
 pub use db::database_probe;
 use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
-pub use settings::Settings;
+pub use settings::{AuthType, Settings};
 
 /// Starts the server; the database may become available later.
 ///
@@ -71,6 +72,15 @@ pub fn user_token(settings: &Settings, name: &str, days: u32) -> Result<String, 
     let expires = service::clock::now() + chrono::TimeDelta::days(days.into());
     auth::user_token(settings, name, expires.timestamp())
         .map_err(|error| Error::new("issuing a token", error))
+}
+
+/// The code of a link that logs the user of that name in once, for AUTH_TYPE=local, within `hours` from now.
+///
+/// Errors: missing or invalid keys in the settings.
+pub fn log_in_code(settings: &Settings, name: &str, hours: u32) -> Result<String, Error> {
+    let expires = service::clock::now() + chrono::TimeDelta::hours(hours.into());
+    auth::log_in_code(settings, name, Uuid::new_v4(), expires.timestamp())
+        .map_err(|error| Error::new("issuing a code", error))
 }
 
 async fn build(mut settings: Settings) -> Result<ApiServer, Error> {

@@ -20,14 +20,16 @@ use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, bmc_boots, clusters, declarations, dry_run, events, expected_hosts, explain,
-    files, hosts, infra_envs, installation, installed_nodes, jobs, logs, manifests, operators,
-    os_images, release_images, site_checks, support, versions,
+    files, hosts, infra_envs, installation, installed_nodes, jobs, log_in_codes, logs, manifests,
+    operators, os_images, release_images, site_checks, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
 
 /// Path for image services: no operation of the API, as they have no credentials.
 const ADDED_OS_IMAGES: &str = "/os-images";
+/// Path for the web UI's server: no operation of the API, as the code is all that the caller has.
+const LOG_IN_CODES: &str = "/log-in-codes";
 
 /// The handler of an operation.
 fn handler(id: &str) -> Option<MethodRouter<ApiServer>> {
@@ -202,6 +204,7 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
     }
     let api = api
         .route(ADDED_OS_IMAGES, get(os_images::added))
+        .route(LOG_IN_CODES, post(log_in_codes::redeem))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .route_layer(middleware::from_fn_with_state(app.clone(), gate))
         .with_state(app)

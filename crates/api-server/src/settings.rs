@@ -155,6 +155,26 @@ pub enum AuthType {
     Rhsso,
 }
 
+impl AuthType {
+    /// Who may do what, for people.
+    pub fn access(self) -> &'static str {
+        match self {
+            Self::None => {
+                "Log-ins are off (AUTH_TYPE=none): whoever reaches the installer API or the web UI administers the site. \
+                 `--login` of `atoll up`, `atoll pod init` and `atoll install` requires log-ins."
+            }
+            Self::Local | Self::AgentInstallerLocal => {
+                "Log-ins are required (AUTH_TYPE=local): users with a token of this installation administer the site; \
+                 others reach nothing."
+            }
+            Self::Oidc | Self::Rhsso => {
+                "Log-ins are required (AUTH_TYPE=oidc): users of the OpenID provider have their own clusters, those of \
+                 ADMIN_USERS administer the site, and those of READ_ONLY_ADMIN_USERS read everything."
+            }
+        }
+    }
+}
+
 impl Setting for AuthType {
     const EXPECTED: &'static str = "none, local, agent-installer-local, oidc or rhsso";
 

@@ -64,6 +64,9 @@ pub(crate) struct InstallArgs {
     /// Only load the images of the services into podman
     #[arg(long)]
     only_load: bool,
+    /// Require log-ins: sets AUTH_TYPE=local with new keys, and prints a link that logs the administrator in once
+    #[arg(long)]
+    login: bool,
 }
 
 /// Installs a bundle.
@@ -95,7 +98,8 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     change.restore(&dir)?;
     // The restore has replaced the folder.
     extract_program(&bundle, &dir)?;
-    init::prepare(&PodInitArgs::new(answers.host.clone(), domain, dir.clone()))?;
+    let pod = PodInitArgs::new(answers.host.clone(), domain, dir.clone());
+    init::prepare(&pod.with_login(arguments.login))?;
     proxy_settings::set(&dir, &answers.settings)?;
     // The answers may have another port of the registry.
     init::complete_logins(&dir, &answers.host)?;
@@ -118,6 +122,7 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
         &answers.host,
         &bundle.manifest().version,
     ));
+    terminal::print(&init::access(&dir, arguments.login)?);
     Ok(())
 }
 

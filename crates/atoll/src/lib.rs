@@ -21,6 +21,7 @@ mod ignition;
 mod image;
 mod install;
 mod key_file;
+mod log_in;
 mod mirror;
 mod node;
 mod pod;

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use rcgen::KeyPair;
 use service::Error;
 
-use crate::terminal;
+use crate::{log_in, terminal};
 
 /// Units: days. A century, which clocks and formats of all clients can represent.
 const MAX_DAYS: i64 = 36_500;
@@ -23,6 +23,10 @@ pub(crate) enum TokenCommand {
     ///
     /// The keys are those of the environment, or of a file of settings.
     User(UserTokenArgs),
+    /// Print a link that logs a browser into the web UI, once
+    ///
+    /// The keys are those of the environment, or of a file of settings.
+    Link(LogInLinkArgs),
 }
 
 /// Arguments of `atoll token user`.
@@ -39,6 +43,23 @@ pub(crate) struct UserTokenArgs {
     config: Option<PathBuf>,
 }
 
+/// Arguments of `atoll token link`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LogInLinkArgs {
+    /// Name of the user in the audit log
+    #[arg(long, default_value = log_in::ADMINISTRATOR)]
+    name: String,
+    /// Validity in hours
+    #[arg(long, default_value_t = log_in::LINK_HOURS, value_parser = clap::value_parser!(u32).range(1..=168))]
+    hours: u32,
+    /// File of settings (NAME=value), as of the pod
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// URL of the web UI; default: that of the settings
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+}
+
 /// Runs the subcommand.
 ///
 /// Errors: missing or invalid keys.
@@ -46,6 +67,7 @@ pub(crate) fn run(command: &TokenCommand) -> Result<(), Error> {
     match command {
         TokenCommand::Keys => keys(),
         TokenCommand::User(arguments) => user(arguments),
+        TokenCommand::Link(arguments) => link(arguments),
     }
 }
 
@@ -57,7 +79,7 @@ fn keys() -> Result<(), Error> {
 }
 
 /// Variables and their texts: PEM in base64, since a line of a file of settings has no line breaks.
-fn new_keys() -> Result<[(&'static str, String); 2], Error> {
+pub(crate) fn new_keys() -> Result<[(&'static str, String); 2], Error> {
     let pair = KeyPair::generate();
     let pair = pair.map_err(|error| Error::new("generating a pair of keys", error))?;
     Ok([
@@ -71,6 +93,18 @@ fn user(arguments: &UserTokenArgs) -> Result<(), Error> {
     let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
     let token = api_server::user_token(&settings, &arguments.name, arguments.days)?;
     terminal::print(&token);
+    Ok(())
+}
+
+fn link(arguments: &LogInLinkArgs) -> Result<(), Error> {
+    let settings = Settings::load(Some(&arguments.config));
+    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    let base = match &arguments.url {
+        Some(url) => url.clone(),
+        None => log_in::page_url(&arguments.config)?,
+    };
+    let link = log_in::link(&settings, &arguments.name, arguments.hours, &base)?;
+    terminal::print(&link);
     Ok(())
 }
 

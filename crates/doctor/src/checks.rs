@@ -133,6 +133,9 @@ pub static CHECKS: &[SiteCheck] = &[
     row("api", CheckGroup::Services, |site| {
         Box::pin(services::api(site))
     }),
+    row("access", CheckGroup::Services, |site| {
+        Box::pin(services::access(site))
+    }),
     row("registry-login", CheckGroup::Services, |site| {
         Box::pin(services::registry(site))
     }),

@@ -12,6 +12,8 @@ use crate::probe::SiteProbe;
 /// A site, as its settings describe it.
 #[derive(Debug, Clone, Default)]
 pub struct SiteFacts {
+    /// Who may do what.
+    pub access: Option<String>,
     /// Names that the proxy serves.
     pub front: Option<FrontNames>,
     /// Clusters whose names are checked.

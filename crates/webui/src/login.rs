@@ -18,7 +18,8 @@ mod routes;
 mod seal;
 mod session;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +62,14 @@ const PATH_BYTES: usize = 1024;
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 /// Operation that any user may call; it checks tokens.
 const CHECK_PATH: &str = "/api/assisted-install/v2/component-versions";
+/// Path of the API server that exchanges codes of log-in links. Not below `/api`, which this server forwards.
+const CODE_PATH: &str = "/log-in-codes";
+/// Headers that proxies add.
+const FORWARDED: [HeaderName; 3] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+];
 /// Marks responses of the API: `1` with a session, for the page to show the links of the log-in, else `0`.
 const SESSION_MARK: HeaderName = HeaderName::from_static("atoll-session");
 
@@ -74,6 +83,8 @@ pub(crate) struct LogIn {
     session_lifetime_s: i64,
     /// Origin of this server for browsers; none: the host that they name.
     base_url: Option<String>,
+    /// File with the token of browsers on this machine, which bring none.
+    loopback_token_file: Option<PathBuf>,
     api: Forward,
 }
 
@@ -160,6 +171,10 @@ impl LogIn {
             refreshes: Refreshes::default(),
             session_lifetime_s: lifetime_s.unwrap_or(i64::MAX / 2),
             base_url,
+            loopback_token_file: settings
+                .loopback_log_in_token_file
+                .clone()
+                .filter(|_| !settings.has_provider()),
             api,
         })))
     }
@@ -255,6 +270,76 @@ impl LogIn {
         }
     }
 
+    /// Exchanges the code of a log-in link for a token, at the API.
+    ///
+    /// Errors: TokenRefused; ApiUnavailable.
+    async fn redeem_code(
+        &self,
+        code: &str,
+        origin: &RequestOrigin,
+    ) -> Result<String, LogInFailure> {
+        #[derive(Deserialize)]
+        struct IssuedToken {
+            token: String,
+        }
+        let body = serde_json::json!({ "code": code }).to_string();
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(CODE_PATH)
+            .header(header::HOST, self.api.upstream().authority())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_LENGTH, body.len())
+            .body(Body::from(body));
+        let unavailable = LogInFailure::ApiUnavailable;
+        let request = request.map_err(|_| unavailable(StatusCode::INTERNAL_SERVER_ERROR))?;
+        let (state, client) = (State(self.api.clone()), Extension(origin.client));
+        let response = forward::forward(state, ConnectInfo(origin.peer), client, request).await;
+        match response.status() {
+            StatusCode::OK => {}
+            status if status.is_client_error() => {
+                return Err(LogInFailure::TokenRefused(refusal(response).await));
+            }
+            status => return Err(unavailable(status)),
+        }
+        let body = Limited::new(response.into_body(), FORM_BYTES)
+            .collect()
+            .await;
+        let body = body.map(Collected::to_bytes).unwrap_or_default();
+        let issued: Result<IssuedToken, _> = serde_json::from_slice(&body);
+        issued
+            .map(|issued| issued.token)
+            .map_err(|_| unavailable(StatusCode::BAD_GATEWAY))
+    }
+
+    /// The origin of a request by a browser of this machine, if such browsers are logged in by themselves.
+    fn of_this_machine(&self, request: &Request) -> Option<RequestOrigin> {
+        self.loopback_token_file.as_ref()?;
+        let extensions = request.extensions();
+        let ConnectInfo(peer) = *extensions.get::<ConnectInfo<SocketAddr>>()?;
+        let client = *extensions.get::<ClientAddress>()?;
+        is_of_this_machine(peer, request).then_some(RequestOrigin { peer, client })
+    }
+
+    /// Logs a browser of this machine in; none if the API refuses the token.
+    async fn log_in_here(&self, target: &str, origin: &RequestOrigin) -> Option<Response> {
+        let path = self.loopback_token_file.as_ref()?;
+        let token = match tokio::fs::read_to_string(path).await {
+            Ok(token) => token,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "LOOPBACK_LOG_IN_TOKEN_FILE unreadable");
+                return None;
+            }
+        };
+        match self.accept(token.trim(), target, origin).await {
+            Ok(response) => Some(response),
+            Err(failure) => {
+                let reason = failure.text().reason;
+                tracing::warn!(reason, "token of LOOPBACK_LOG_IN_TOKEN_FILE refused");
+                None
+            }
+        }
+    }
+
     async fn forward_to_api(&self, mut request: Request, next: Next) -> Response {
         let is_authorized = request.headers().contains_key(header::AUTHORIZATION);
         let current = if is_authorized {
@@ -315,13 +400,30 @@ pub(crate) async fn gate(
         Ok(Some(current)) => current,
         Ok(None) => {
             let target = request.uri().path_and_query();
-            return routes::to_log_in(target.map_or("/", |target| target.as_str()));
+            let target = target.map_or("/", |target| target.as_str()).to_owned();
+            if let Some(origin) = log_in.of_this_machine(&request)
+                && let Some(logged_in) = log_in.log_in_here(&target, &origin).await
+            {
+                return logged_in;
+            }
+            return routes::to_log_in(&target);
         }
         Err(failure) => return pages::failure(&failure),
     };
     let mut response = next.run(request).await;
     log_in.renew(&current, &mut response);
     response
+}
+
+/// Whether a browser on this machine sent a request itself: to a loopback address and name, and through no proxy.
+fn is_of_this_machine(peer: SocketAddr, request: &Request) -> bool {
+    let host = service::server::requested_host(request).unwrap_or_default();
+    let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+    let is_own_name = host == "localhost" || host.parse().is_ok_and(is_loopback);
+    let is_forwarded = FORWARDED
+        .iter()
+        .any(|name| request.headers().contains_key(name));
+    is_loopback(peer.ip()) && is_own_name && !is_forwarded
 }
 
 fn provider(settings: &Settings, names: &Resolver) -> Result<Option<Provider>, Error> {

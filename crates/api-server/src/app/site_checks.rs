@@ -71,6 +71,7 @@ impl ApiServer {
         }
         let servers = settings.ntp_default_server.split(',').map(str::trim);
         SiteFacts {
+            access: Some(settings.auth_type.access().to_owned()),
             time_servers: servers
                 .filter(|one| !one.is_empty())
                 .map(str::to_owned)

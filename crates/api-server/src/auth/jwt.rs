@@ -2,7 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use chrono::DateTime;
 use model::Error;
+use model::time::Timestamp;
 use oci::jws::{self, PublicKey, SigningKey};
 use ring::hmac;
 use serde::Deserialize;
@@ -156,6 +158,20 @@ impl TokenClaims {
             return Err(wrong("it is not valid yet"));
         }
         Ok(())
+    }
+
+    /// Its expiry, if it has one.
+    ///
+    /// Errors: Unauthenticated.
+    pub(super) fn expires_at(&self) -> Result<Option<Timestamp>, Error> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "saturates, and parts of seconds go"
+        )]
+        let time = |seconds: f64| DateTime::from_timestamp(seconds as i64, 0);
+        let malformed = || wrong("its times are malformed");
+        let seconds = self.time("exp")?;
+        seconds.map(|it| time(it).ok_or_else(malformed)).transpose()
     }
 
     /// Units: seconds since 1970.

@@ -85,6 +85,7 @@ impl RunningInstallation {
             .any(|name| self.settings.value(name).is_some());
         let boot_images = || self.settings.boot_images(|path| path.into());
         Ok(SiteFacts {
+            access: Some(self.settings.access()?),
             folders: vec![DataFolder {
                 path: self.directory.root().to_owned(),
                 required_bytes: REQUIRED_DISK,

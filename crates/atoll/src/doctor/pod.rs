@@ -97,6 +97,7 @@ impl PodFiles<'_> {
             at("api-server").and_then(|one| Url::parse(&format!("http://{}", one.address)).ok());
         let database = self.database(at("db").map(|one| one.address))?;
         Ok(SiteFacts {
+            access: Some(self.settings.access()?),
             front: self.front(host),
             time_servers: self.settings.list("NTP_DEFAULT_SERVER"),
             folders: self.folders(),

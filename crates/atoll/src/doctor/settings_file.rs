@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use api_server::AuthType;
 use doctor::{BootImage, NamedImage};
 use model::versions::OsImage;
 use serde::de::DeserializeOwned;
@@ -53,6 +54,14 @@ impl SettingsFile {
     pub(super) fn parsed<T: Setting>(&self, name: &str) -> Result<Option<T>, Error> {
         let value = self.value(name).map(T::parse).transpose();
         value.map_err(|reason| self.invalid(name, &reason))
+    }
+
+    /// Who may do what, by AUTH_TYPE.
+    ///
+    /// Errors: a malformed value.
+    pub(super) fn access(&self) -> Result<String, Error> {
+        let kind: Option<AuthType> = self.parsed("AUTH_TYPE")?;
+        Ok(kind.unwrap_or_default().access().to_owned())
     }
 
     /// The elements of a setting with a JSON array.

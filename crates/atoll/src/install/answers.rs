@@ -177,6 +177,7 @@ mod tests {
             host: host.map(str::to_owned),
             key: None,
             only_load: false,
+            login: false,
         };
         Answers::collect(&arguments, None).map_err(|e| e.to_string())
     }

@@ -3,11 +3,13 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
+use api_server::Settings;
 use net::certificate;
 use service::Error;
 use service::settings::env_lines;
 
 use super::configmap::SETTINGS;
+use super::lifecycle;
 use super::proxy_settings::{self, PROXY_FOLDER};
 use crate::certificate::SiteAuthority;
 use crate::certs::LEAF_DAYS;
@@ -15,12 +17,16 @@ use crate::certs::site::{SiteCertificate, SiteFiles};
 use crate::file::{folder, read, set_mode, write_atomic};
 use crate::host_name;
 use crate::secrets::{LOGINS, REGISTRY_USER, SecretFiles, registry_names};
-use crate::terminal;
+use crate::{log_in, terminal};
 
 /// Placeholder of the host name in the settings template.
 const HOST: &str = "<host>";
 /// Placeholder of the network domain in the settings template.
 pub(super) const DOMAIN: &str = "<domain>";
+/// Placeholder of the names of the site in the settings template.
+const NAMES: &str = "<names>";
+/// The setting of the names of the site.
+const NAMES_SETTING: &str = "ALLOWED_HOSTS";
 /// Network domain of hosts without a name in a domain. Source: ICANN reserves `internal` for private networks.
 const DEFAULT_DOMAIN: &str = "atoll.internal";
 /// The setting of the network domain.
@@ -76,12 +82,26 @@ pub(crate) struct PodInitArgs {
     /// Target folder
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// Require log-ins: sets AUTH_TYPE=local with new keys, and prints a link that logs the administrator in once
+    #[arg(long)]
+    login: bool,
 }
 
 impl PodInitArgs {
     /// The pod of `host` in `dir`; without a `domain`, that of the folder or of the host.
     pub(crate) fn new(host: String, domain: Option<String>, dir: PathBuf) -> Self {
-        Self { host, domain, dir }
+        let login = false;
+        Self {
+            host,
+            domain,
+            dir,
+            login,
+        }
+    }
+
+    /// The same pod; with `login`, its callers are authenticated.
+    pub(crate) fn with_login(self, login: bool) -> Self {
+        Self { login, ..self }
     }
 }
 
@@ -108,7 +128,28 @@ pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
         dir.join("images").display(),
         dir.join(SETTINGS).display(),
     ));
+    terminal::print(&access(dir, arguments.login)?);
     Ok(())
+}
+
+/// Who may do what, and with `login` the link of the first administrator.
+///
+/// Errors: settings that cannot be read.
+pub(crate) fn access(dir: &Path, login: bool) -> Result<String, Error> {
+    let path = dir.join(SETTINGS);
+    let settings = Settings::load(Some(&path));
+    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    let mut text = settings.auth_type.access().to_owned();
+    if login {
+        let base = log_in::page_url(&path)?;
+        let link = log_in::link(&settings, log_in::ADMINISTRATOR, log_in::LINK_HOURS, &base)?;
+        text += &format!(
+            "\nLog in once, within {} hours, at {link}\n`atoll token link --config {}` prints another link.",
+            log_in::LINK_HOURS,
+            path.display()
+        );
+    }
+    Ok(text)
 }
 
 /// Files of a pod that have been made or were there.
@@ -131,10 +172,16 @@ pub(crate) fn prepare(arguments: &PodInitArgs) -> Result<PreparedPod, Error> {
         write_newest(&dir.join(name), &text)?;
     }
     let domain = domain(arguments)?;
+    let names = names(&arguments.host, &domain).join(",");
     let settings = TEMPLATE_OF_SETTINGS
         .replace(HOST, &in_url(&arguments.host))
-        .replace(DOMAIN, &domain);
+        .replace(DOMAIN, &domain)
+        .replace(NAMES, &names);
+    add_names(&dir.join(SETTINGS), &names)?;
     write_settings(&dir.join(SETTINGS), &settings, OWN)?;
+    if arguments.login {
+        log_in::enable(&dir.join(SETTINGS))?;
+    }
     for name in FOLDERS {
         folder(&dir.join(name), OPEN)?;
     }
@@ -145,6 +192,39 @@ pub(crate) fn prepare(arguments: &PodInitArgs) -> Result<PreparedPod, Error> {
         secrets,
         authority,
     })
+}
+
+/// Names of the site for browsers and programs; addresses need none.
+pub(super) fn names(host: &str, domain: &str) -> Vec<String> {
+    let machine = rustix::system::uname();
+    let machine = machine.nodename().to_string_lossy().to_ascii_lowercase();
+    let below = format!("*.{domain}");
+    let mut names = Vec::new();
+    for name in [host, &machine, domain, &below] {
+        let is_address = name.parse::<IpAddr>().is_ok();
+        if !is_address && !name.is_empty() && names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Adds the names of the site to settings of an earlier version: without them, users of names would be refused.
+fn add_names(path: &Path, names: &str) -> Result<(), Error> {
+    let Some(found) = read(path)? else {
+        return Ok(());
+    };
+    let found = String::from_utf8_lossy(&found);
+    let known = env_lines(&found).unwrap_or_default();
+    if known.iter().any(|(name, _)| *name == NAMES_SETTING) {
+        return Ok(());
+    }
+    lifecycle::set(path, &[(NAMES_SETTING.to_owned(), names.to_owned())])?;
+    terminal::notice(&format!(
+        "{NAMES_SETTING}={names} added to {}: add the other names that users and hosts call the services by",
+        path.display()
+    ));
+    Ok(())
 }
 
 /// The network domain: given, or of existing settings, or of the host.
@@ -355,6 +435,7 @@ mod tests {
             host: host.to_owned(),
             domain: None,
             dir: dir.to_owned(),
+            login: false,
         };
         run(&arguments).unwrap();
     }
@@ -497,6 +578,7 @@ mod tests {
                 host: host.to_owned(),
                 domain: domain.map(ToOwned::to_owned),
                 dir: dir.path().to_owned(),
+                login: false,
             };
             super::domain(&arguments)
         };
@@ -623,6 +705,26 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_the_site_are_those_that_users_call_it_by() {
+        let machine = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .to_ascii_lowercase();
+        let of_name = names("atoll.example.org", "example.org");
+        assert_eq!(
+            of_name,
+            [
+                "atoll.example.org",
+                &machine,
+                "example.org",
+                "*.example.org"
+            ]
+        );
+        let of_address = names("192.0.2.7", "atoll.internal");
+        assert_eq!(of_address, [&machine, "atoll.internal", "*.atoll.internal"]);
+    }
+
+    #[test]
     fn missing_settings_are_those_of_the_template() {
         let template = "# A=1\nB=2\nC=3\n";
         assert_eq!(missing_settings("C=\nMINE=1\n", template), ["B=2"]);
@@ -638,8 +740,12 @@ mod tests {
         fs::write(dir.path().join(SETTINGS), "MINE=1\n").unwrap();
         init(dir.path(), "one.example");
         assert_eq!(fs::read(&secret).unwrap(), made);
-        let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
-        assert_eq!(settings, "MINE=1\n");
+        let settings = || fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
+        let names = names("one.example", "one.example").join(",");
+        assert_eq!(settings(), format!("MINE=1\nALLOWED_HOSTS={names}\n"));
+        fs::write(dir.path().join(SETTINGS), "ALLOWED_HOSTS=mine.example\n").unwrap();
+        init(dir.path(), "one.example");
+        assert_eq!(settings(), "ALLOWED_HOSTS=mine.example\n");
     }
 
     #[test]

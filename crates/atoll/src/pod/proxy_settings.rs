@@ -113,7 +113,7 @@ mod tests {
     use service::settings::{FromValues as _, Values};
 
     use super::*;
-    use crate::pod::init::{PodInitArgs, TEMPLATE_OF_SETTINGS, prepare};
+    use crate::pod::init::{PodInitArgs, TEMPLATE_OF_SETTINGS, names, prepare};
 
     /// Makes a folder; returns the text of `.env`, and that of the file of the proxy.
     fn init(dir: &Path, domain: Option<&str>) -> [String; 2] {
@@ -183,7 +183,8 @@ mod tests {
         let [settings, of_proxy] = init(dir, None);
         let expected = "# mine\n# In proxy/proxy.env: NETWORK_DOMAIN=known.example\n# In proxy/proxy.env: API_HOST=one\n\
                         # In proxy/proxy.env: HSTS=off\n# In proxy/proxy.env: REDIRECT_HTTPS_PORT=\nPUBLISH_HTTPS=8443\n";
-        assert_eq!(settings, expected);
+        let names = names("192.0.2.7", "known.example").join(",");
+        assert_eq!(settings, format!("{expected}ALLOWED_HOSTS={names}\n"));
         let lines = env_lines(&of_proxy).unwrap();
         for line in [
             ("NETWORK_DOMAIN", "known.example"),

@@ -1,25 +1,39 @@
 //! Environment variables of each service: fixed by the supervisor, from `--env-file`, and defaults below both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
+use api_server::Settings;
 use service::Error;
+use service::settings::{FromValues as _, Values, env_lines, not_a_line};
+use url::Url;
 
 use super::data_directory::DataDirectory;
 use super::ports::ServicePorts;
 use super::service::ServiceName;
 use super::service_users::ServiceUsers;
-use crate::file::write_atomic;
+use crate::file::{read, write_atomic};
+use crate::log_in::{ADMINISTRATOR, LINK_HOURS};
 use crate::secrets::SecretFiles;
 
 /// Owner of the database.
 pub(crate) const DB_USER: &str = "atoll";
 /// Name of the database, as in the documented pod.
 pub(crate) const DB_NAME: &str = "installer";
+
+/// Settings with URLs of this installation for users and hosts.
+const URLS: [&str; 3] = [
+    "SERVICE_BASE_URL",
+    "IMAGE_SERVICE_BASE_URL",
+    "WEBUI_BASE_URL",
+];
+
+/// Validity of the token of browsers on this machine, which each start makes anew. Units: days.
+const TOKEN_DAYS: u32 = 365;
 
 /// Inputs of the variables.
 #[derive(Debug, Clone)]
@@ -38,6 +52,73 @@ pub(crate) struct Environment {
     pub(crate) catalogs: String,
     /// System user of each service.
     pub(crate) users: ServiceUsers,
+    /// Authentication of callers that `--login` has set up; the user's file overrides it.
+    pub(crate) log_in: Option<LogIn>,
+}
+
+/// Authentication of callers by tokens.
+#[derive(Clone)]
+pub(crate) struct LogIn {
+    settings: Vec<(String, String)>,
+    /// File with a token of the administrator, for browsers on this machine.
+    token: PathBuf,
+}
+
+impl fmt::Debug for LogIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogIn").finish_non_exhaustive()
+    }
+}
+
+impl LogIn {
+    /// The authentication of an earlier start; with `login`, a new one if there is none.
+    ///
+    /// Errors: a file that cannot be read or written.
+    pub(crate) fn of(
+        directory: &DataDirectory,
+        users: &ServiceUsers,
+        login: bool,
+    ) -> Result<Option<Self>, Error> {
+        let path = directory.secrets().join("log-in.env");
+        if login && !path.exists() {
+            let lines = crate::log_in::new_settings()?;
+            let lines = lines
+                .iter()
+                .map(|(name, value)| format!("{name}={value}\n"));
+            write_atomic(&path, lines.collect::<String>().as_bytes(), 0o600)?;
+        }
+        let Some(text) = read(&path)? else {
+            return Ok(None);
+        };
+        let doing = || format!("reading {}", path.display());
+        let text = String::from_utf8(text).map_err(|e| Error::new(doing(), e))?;
+        let lines =
+            env_lines(&text).map_err(|number| Error::new(doing(), not_a_line(&path, number)))?;
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let settings: Vec<_> = lines.into_iter().map(owned).collect();
+        let text = api_server::user_token(&keys(&settings), ADMINISTRATOR, TOKEN_DAYS)?;
+        let token = directory.secrets().join("loopback-log-in-token");
+        write_atomic(&token, text.as_bytes(), 0o600)?;
+        users.share(ServiceName::Webui, &token)?;
+        Ok(Some(Self { settings, token }))
+    }
+
+    /// A link that logs a browser into the web UI at `base`, once.
+    ///
+    /// Errors: unusable keys.
+    pub(crate) fn link(&self, base: &str) -> Result<String, Error> {
+        crate::log_in::link(&keys(&self.settings), ADMINISTRATOR, LINK_HOURS, base)
+    }
+}
+
+/// Settings of the installer API with these keys.
+fn keys(settings: &[(String, String)]) -> Settings {
+    let pairs: Vec<_> = settings
+        .iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()))
+        .collect();
+    let pairs = pairs.iter().map(|(name, value)| (name.as_str(), *value));
+    Settings::from_values(&Values::from_pairs(pairs)).unwrap_or_default()
 }
 
 impl Environment {
@@ -178,12 +259,17 @@ impl Environment {
     /// Errors: unreadable `--env-file`.
     pub(crate) fn write_variables(&self, service: ServiceName) -> Result<PathBuf, Error> {
         let mut text = String::from("# Written by `atoll up` at each start of the service.\n");
-        for (name, value) in self.defaults(service) {
+        let lines = self.env_file.as_ref().map(|path| {
+            fs::read_to_string(path)
+                .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))
+        });
+        let lines = lines.transpose()?.unwrap_or_default();
+        // The service itself reports a malformed line.
+        let own = env_lines(&lines).unwrap_or_default();
+        for (name, value) in self.defaults(service, &own) {
             writeln!(text, "{name}={value}").ok();
         }
         if let Some(path) = &self.env_file {
-            let lines = fs::read_to_string(path)
-                .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))?;
             writeln!(text, "# {}", path.display()).ok();
             text.push_str(&lines);
             let copy = self.directory.user_variables();
@@ -198,9 +284,18 @@ impl Environment {
         Ok(target)
     }
 
-    fn defaults(&self, service: ServiceName) -> Vec<(&'static str, String)> {
+    fn defaults(&self, service: ServiceName, own: &[(&str, &str)]) -> Vec<(&str, String)> {
+        // The names in the user's URLs are names of all services: the web UI forwards requests with the browser's.
+        let names = own.iter().filter(|(name, _)| URLS.contains(name));
+        let names = names.filter_map(|(_, value)| {
+            let url = Url::parse(value).ok()?;
+            url.host_str().map(str::to_owned)
+        });
+        let names: BTreeSet<String> = names.collect();
+        let names: Vec<String> = names.into_iter().collect();
+        let allowed = ("ALLOWED_HOSTS", names.join(","));
         if !service.follows_env_file() {
-            return Vec::new();
+            return vec![allowed];
         }
         let api = self.socket(self.ports.api).to_string();
         let mut pairs = vec![
@@ -208,6 +303,7 @@ impl Environment {
             ("ASSISTED_SERVICE_HOST", api),
             ("SERVICE_BASE_URL", self.api_url()),
             ("IMAGE_SERVICE_BASE_URL", self.image_service_url()),
+            allowed,
         ];
         if service == ServiceName::ImageService
             && let Some(folder) = std::env::current_exe()
@@ -217,6 +313,18 @@ impl Environment {
         {
             // Discovery agents are beside this program.
             pairs.push(("AGENT_DIR", folder.display().to_string()));
+        }
+        if let Some(log_in) = &self.log_in {
+            let settings = &log_in.settings;
+            pairs.extend(
+                settings
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value.clone())),
+            );
+            if service == ServiceName::Webui {
+                let token = log_in.token.display().to_string();
+                pairs.push(("LOOPBACK_LOG_IN_TOKEN_FILE", token));
+            }
         }
         if service == ServiceName::ApiServer {
             pairs.push(("PUBLIC_CONTAINER_REGISTRIES", self.registry()));
@@ -298,6 +406,7 @@ mod tests {
             env_file,
             catalogs: String::new(),
             users: ServiceUsers::default(),
+            log_in: None,
         }
     }
 
@@ -312,6 +421,22 @@ mod tests {
         let ours = text.find("SERVICE_BASE_URL=http://127.0.0.1:3").unwrap();
         let theirs = text.find("SERVICE_BASE_URL=http://api.example").unwrap();
         assert!(ours < theirs, "{text}");
+    }
+
+    #[test]
+    fn names_of_the_user_are_served_by_all_services() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("my.env");
+        let lines = "SERVICE_BASE_URL=http://api.example:8090\nWEBUI_BASE_URL=https://ui.example\n";
+        fs::write(&file, lines).unwrap();
+        let environment = environment(dir.path(), Some(file));
+        for service in ServiceName::ALL {
+            let text = fs::read_to_string(environment.write_variables(service).unwrap()).unwrap();
+            assert!(
+                text.contains("\nALLOWED_HOSTS=api.example,ui.example\n"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

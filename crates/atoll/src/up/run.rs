@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use api_server::{AuthType, Settings};
 use clap::Args;
 use rustix::process::Signal;
 use service::{CancellationToken, Error};
@@ -18,7 +19,7 @@ use super::child::{self, ChildProgram, DesiredState, StopTokens};
 use super::child_output::{OutputKind, OutputSink};
 use super::control::Control;
 use super::data_directory::{DataDirectory, Lock};
-use super::environment::{Environment, reachable};
+use super::environment::{Environment, LogIn, reachable};
 use super::log_file::LogFile;
 use super::ports::ServicePorts;
 use super::postgres::Cluster;
@@ -26,6 +27,7 @@ use super::ready;
 use super::service::ServiceName;
 use super::service_users::ServiceUsers;
 use super::state_file::{StateFile, UpState};
+use crate::log_in::LINK_HOURS;
 use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::{runtime, terminal};
 
@@ -59,6 +61,9 @@ pub(crate) struct UpArgs {
     /// Listen address of the services
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) listen: IpAddr,
+    /// Require log-ins: browsers on this machine are logged in by themselves, others by a link that is printed; later starts need no flag
+    #[arg(long)]
+    pub(crate) login: bool,
     /// Exit at the end of standard input, for supervising programs
     #[arg(long, hide = true)]
     pub(crate) supervised: bool,
@@ -109,7 +114,9 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
         .as_deref()
         .map(std::path::absolute)
         .transpose();
+    let log_in = LogIn::of(&directory, &users, arguments.login)?;
     let environment = Environment {
+        log_in,
         env_file: env_file.map_err(|e| Error::new("reading --env-file", e))?,
         directory,
         ports,
@@ -225,6 +232,7 @@ async fn supervise(
             ready::wait(urls).await?;
             state_file.publish();
             report_ready(&environment, began.elapsed());
+            report_access(&environment)?;
             control.watch().await
         })
         .await
@@ -331,6 +339,24 @@ fn report_ready(environment: &Environment, after: Duration) {
         environment.secrets.tls.cert.display(),
         directory.root().join("logs").display(),
     ));
+}
+
+/// Prints who may do what.
+fn report_access(environment: &Environment) -> Result<(), Error> {
+    let variables = environment.write_variables(ServiceName::ApiServer)?;
+    let settings = Settings::load(Some(&variables));
+    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    terminal::print(settings.auth_type.access());
+    let Some(log_in) = &environment.log_in else {
+        return Ok(());
+    };
+    if settings.auth_type == AuthType::Local {
+        let link = log_in.link(&environment.ui_url())?;
+        terminal::print(&format!(
+            "Browsers on this machine are logged in by themselves; on others, once and within {LINK_HOURS} hours, by\n{link}"
+        ));
+    }
+    Ok(())
 }
 
 /// The first SIGINT or SIGTERM shuts down gracefully, the second immediately.

@@ -20,8 +20,22 @@ pub(super) fn token_form(return_to: &str) -> Response {
          <p><input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"off\" required maxlength=\"8192\"></p>\
          <input type=\"hidden\" name=\"return_to\" value=\"{}\">\
          <p><button>Log in</button></p></form>\
-         <p class=\"muted\">Administrators make tokens with <code>atoll token user --name NAME</code>.</p></section>",
+         <p class=\"muted\">Administrators make tokens with <code>atoll token user --name NAME</code>, and links that log in \
+         with <code>atoll token link</code>.</p></section>",
         escaped(return_to)
+    );
+    page(StatusCode::OK, "Log in", "", &main)
+}
+
+/// The form of a link with a code. Not the link itself logs in: programs that look at links would use it up.
+pub(super) fn code_form(code: &str) -> Response {
+    let main = format!(
+        "<section class=\"panel\"><h1>Log in</h1>\
+         <p>This link logs you in once, as the user that it was made for.</p>\
+         <form method=\"post\" action=\"/login\">\
+         <input type=\"hidden\" name=\"code\" value=\"{}\">\
+         <p><button autofocus>Log in</button></p></form></section>",
+        escaped(code)
     );
     page(StatusCode::OK, "Log in", "", &main)
 }

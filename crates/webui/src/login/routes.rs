@@ -80,7 +80,10 @@ async fn start(State(log_in): State<Arc<LogIn>>, RawQuery(query): RawQuery) -> R
     let target = parameter(query.as_bytes(), "return_to").unwrap_or_default();
     let return_to = own_path(&target);
     let Some(provider) = &log_in.provider else {
-        return pages::token_form(return_to);
+        return match parameter(query.as_bytes(), "code") {
+            Some(code) => pages::code_form(&code),
+            None => pages::token_form(return_to),
+        };
     };
     let flow = LogInFlow::new(return_to, now_s());
     let url = match provider.authorization(&flow.secrets()).await {
@@ -129,19 +132,27 @@ async fn log_in_by_token(
     if log_in.provider.is_some() {
         return to_log_in("/");
     }
-    if !log_in.is_same_origin(&headers) {
+    if source != RequestSource::OwnPage {
         return pages::failure(&LogInFailure::ForeignSite);
     }
     let form = match form {
         Ok(form) if form.len() <= FORM_BYTES => form,
         _ => return pages::failure(&LogInFailure::FormTooLarge),
     };
-    let token = parameter(&form, "token").unwrap_or_default();
     let target = parameter(&form, "return_to").unwrap_or_default();
     let origin = RequestOrigin { peer, client };
-    let done = log_in
-        .accept(token.trim(), own_path(&target), &origin)
-        .await;
+    let token = match parameter(&form, "code") {
+        Some(code) => log_in.redeem_code(&code, &origin).await,
+        None => Ok(parameter(&form, "token").unwrap_or_default()),
+    };
+    let done = match token {
+        Ok(token) => {
+            log_in
+                .accept(token.trim(), own_path(&target), &origin)
+                .await
+        }
+        Err(failure) => Err(failure),
+    };
     done.unwrap_or_else(|failure| pages::failure(&failure))
 }
 
@@ -158,8 +169,11 @@ async fn ask_log_out(State(log_in): State<Arc<LogIn>>, headers: HeaderMap) -> Re
     }
 }
 
-async fn log_out(State(log_in): State<Arc<LogIn>>, headers: HeaderMap) -> Response {
-    if !log_in.is_same_origin(&headers) {
+async fn log_out(
+    State(log_in): State<Arc<LogIn>>,
+    Extension(source): Extension<RequestSource>,
+) -> Response {
+    if source != RequestSource::OwnPage {
         return pages::failure(&LogInFailure::ForeignSite);
     }
     let end_session = match &log_in.provider {
@@ -175,8 +189,12 @@ async fn commands(State(log_in): State<Arc<LogIn>>, headers: HeaderMap) -> Respo
     log_in.token_page(&headers, false).await
 }
 
-async fn reveal(State(log_in): State<Arc<LogIn>>, headers: HeaderMap) -> Response {
-    if !log_in.is_same_origin(&headers) {
+async fn reveal(
+    State(log_in): State<Arc<LogIn>>,
+    Extension(source): Extension<RequestSource>,
+    headers: HeaderMap,
+) -> Response {
+    if source != RequestSource::OwnPage {
         return pages::failure(&LogInFailure::ForeignSite);
     }
     log_in.token_page(&headers, true).await
