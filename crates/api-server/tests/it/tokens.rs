@@ -224,3 +224,52 @@ async fn an_unreachable_issuer_is_no_refusal() {
     assert_eq!(answer.header("retry-after"), "5");
     answer.expect(503);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_code_of_a_link_is_exchanged_once() {
+    let site = SecuredServer::local(|_| {}).await;
+    let code = |key: &TokenKey, more: Value| {
+        let claims = json!({
+            "auth_scheme": "logInCode", "sub": "alice", "exp": now() + 600,
+            "jti": "0d7c0a52-9b9d-4f7c-9d0a-0d9b6f7f0a01",
+        });
+        key.sign(&merged(claims, more)).unwrap()
+    };
+    let redeem = async |code: &str| {
+        let url = format!("{}/log-in-codes", site.server.url);
+        let request = service::http_client(None, false)
+            .unwrap()
+            .post(url)
+            .json(&json!({ "code": code }));
+        Server::send(request).await
+    };
+    for wrong in [
+        code(&site.stranger, json!({})),
+        code(&site.key, json!({ "exp": now() - 1 })),
+        code(&site.key, json!({ "exp": null })),
+        code(&site.key, json!({ "jti": "x" })),
+        code(&site.key, json!({ "sub": "" })),
+        site.user("alice").replace("Bearer ", ""),
+        "x".to_owned(),
+    ] {
+        assert_eq!(redeem(&wrong).await.status, 401, "{wrong}");
+    }
+    let good = code(&site.key, json!({}));
+    // A code opens no operation by itself.
+    let list = site.server.request(Method::GET, "/v2/clusters");
+    assert_eq!(
+        Server::send(with(list, Scheme::User, &good)).await.status,
+        403
+    );
+    let answers = futures_util::future::join_all((0..8).map(|_| redeem(&good))).await;
+    let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|one| one.status == 200);
+    assert_eq!((won.len(), lost.len()), (1, 7));
+    for answer in lost {
+        assert!(answer.text.contains("was used"), "{}", answer.text);
+    }
+    let token = won[0].body["token"].as_str().unwrap();
+    let list = site.server.request(Method::GET, "/v2/clusters");
+    Server::send(with(list, Scheme::User, token))
+        .await
+        .expect(200);
+}

@@ -517,6 +517,89 @@ async fn people_bring_tokens_of_the_installation() {
     assert_eq!(stranger.location(), "/login?return_to=%2Ftoken");
 }
 
+#[tokio::test]
+async fn browsers_of_this_machine_are_logged_in_by_themselves() {
+    let site = OpenIdSite::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let webui = server::webui_with(site.api.address, |settings| {
+        settings.auth_type = webui::AuthType::Token;
+        settings.loopback_log_in_token_file = Some(path.clone());
+    })
+    .await;
+    // Without the file, and with a token that is refused, people log in as always.
+    for token in [None, Some("eyJwrong")] {
+        if let Some(token) = token {
+            std::fs::write(&path, token).unwrap();
+        }
+        let seen = Browser::new().get(&webui.url("/infra-envs")).await;
+        assert_eq!(seen.location(), "/login?return_to=%2Finfra-envs");
+    }
+    std::fs::write(&path, "a-token\n").unwrap();
+    site.change(|state| {
+        state.all_tokens.push("a-token".to_owned());
+        state.accepted.insert("a-token".to_owned());
+    });
+    let mut browser = Browser::new();
+    let seen = browser.get(&webui.url("/infra-envs?a=b")).await;
+    assert_eq!(seen.location(), "/infra-envs?a=b");
+    assert_eq!(browser.get(&webui.url(API)).await.json()["token"], 0);
+    // Not the browsers behind a proxy on this machine, nor programs.
+    for header in ["x-forwarded-for", "forwarded", "via"] {
+        let client = service::http_client(None, false).unwrap();
+        let request = client.get(webui.url("/infra-envs")).header(header, "x");
+        // The client follows the redirect to the form.
+        let seen = Browser::new()
+            .send(request.header("accept", "text/html"))
+            .await;
+        assert!(seen.text.contains("name=\"token\""), "{header}");
+    }
+    assert_eq!(Browser::new().get(&webui.url(API)).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_link_logs_in_once() {
+    let site = OpenIdSite::start().await;
+    let webui = server::webui_with(site.api.address, |settings| {
+        settings.auth_type = webui::AuthType::Token;
+    })
+    .await;
+    let own = origin(webui.address);
+    site.change(|state| {
+        state.all_tokens.push("a-token".to_owned());
+        state.accepted.insert("a-token".to_owned());
+        state
+            .log_in_codes
+            .insert("a-code".to_owned(), "a-token".to_owned());
+    });
+    // Programs that look at the link do not use it up.
+    for _ in 0..2 {
+        let form = Browser::new().get(&webui.url("/login?code=a-code")).await;
+        assert!(
+            form.text.contains("name=\"code\" value=\"a-code\""),
+            "{}",
+            form.text
+        );
+        assert!(form.set_cookies().is_empty());
+    }
+    let url = webui.url("/login");
+    let fields = [("code", "a-code")];
+    let mut browser = Browser::new();
+    let foreign = browser.post(&url, "http://evil.example", &fields).await;
+    assert_eq!(foreign.status, 403);
+    let done = browser.post(&url, &own, &fields).await;
+    assert_eq!(done.location(), "/");
+    assert_eq!(browser.get(&webui.url(API)).await.json()["token"], 0);
+    let again = Browser::new().post(&url, &own, &fields).await;
+    assert_eq!(again.status, 403);
+    assert!(
+        again.text.contains("the code of the link was used"),
+        "{}",
+        again.text
+    );
+    assert!(!again.text.contains("a-code"), "{}", again.text);
+}
+
 // limit: form of a log-in
 #[tokio::test]
 async fn longer_forms_are_refused() {

@@ -47,6 +47,8 @@ pub(crate) struct ProviderState {
     /// Access tokens that the API accepts.
     pub(crate) accepted: HashSet<String>,
     pub(crate) all_tokens: Vec<String>,
+    /// Unused codes of log-in links, with their tokens.
+    pub(crate) log_in_codes: BTreeMap<String, String>,
     codes: HashMap<String, Grant>,
     refresh_tokens: HashSet<String>,
     count: usize,
@@ -89,6 +91,7 @@ impl OpenIdSite {
             .with_state(provider.clone());
         let api = Router::new()
             .route("/ready", get(|| async {}))
+            .route("/log-in-codes", post(redeem))
             .fallback(api)
             .with_state(provider.clone());
         Self {
@@ -263,6 +266,18 @@ async fn api(State(provider): State<Provider>, method: Method, headers: HeaderMa
     let seen =
         json!({ "method": method.as_str(), "token": number, "cookie": text(header::COOKIE) });
     Json(seen).into_response()
+}
+
+/// Exchanges the code of a log-in link, once.
+async fn redeem(State(provider): State<Provider>, Json(code): Json<Value>) -> Response {
+    let code = code["code"].as_str().unwrap_or_default();
+    match provider.state.lock().unwrap().log_in_codes.remove(code) {
+        Some(token) => Json(json!({ "token": token })).into_response(),
+        None => {
+            let refusal = json!({ "code": 401, "message": "the code of the link was used" });
+            (StatusCode::UNAUTHORIZED, Json(refusal)).into_response()
+        }
+    }
 }
 
 /// A browser: it keeps cookies, and follows no redirect by itself.
