@@ -9,5 +9,5 @@ mod shim;
 mod tests;
 
 pub use campaign::{Campaign, DONE, FOLDER, Findings};
-pub use mutations::{LONG_RUN, run_mutations};
+pub use mutations::{LONG_RUN, run_binary_mutations, run_binary_mutations_for, run_mutations};
 pub use shim::{Fault, Shim};

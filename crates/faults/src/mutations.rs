@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -85,6 +86,117 @@ pub fn run_mutations(folder: &Path, words: &'static [&'static str], body: fn(&[u
     let config = ProptestConfig {
         cases,
         failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    proptest!(config, |(data in broken)| body(&data));
+}
+
+/// Mutations between two looks at the clock.
+const BATCH: u32 = 2000;
+/// Numbers at which arithmetic of lengths and offsets goes wrong.
+const NUMBERS: &[u64] = &[
+    0,
+    1,
+    0x7f,
+    0xff,
+    0x7fff,
+    0xffff,
+    0x7fff_ffff,
+    0xffff_ffff,
+    i64::MAX.cast_unsigned(),
+    u64::MAX,
+];
+
+/// A change of a file whose parts have fixed places.
+#[derive(Debug, Clone)]
+enum BinaryEdit {
+    /// A number of so many bytes, with either end first.
+    Number(Index, usize, u64, bool),
+    /// A part over another one.
+    Copy(Index, usize, Index),
+    Truncate(Index),
+}
+
+impl BinaryEdit {
+    fn apply(&self, data: &mut Vec<u8>) {
+        if data.is_empty() {
+            return;
+        }
+        let size = data.len();
+        match self {
+            Self::Number(at, width, number, is_little) => {
+                let (at, width) = (at.index(size), *width);
+                let bytes = number.to_le_bytes();
+                for (offset, place) in data[at..size.min(at + width)].iter_mut().enumerate() {
+                    *place = bytes[if *is_little {
+                        offset
+                    } else {
+                        width - 1 - offset
+                    }];
+                }
+            }
+            Self::Copy(from, length, to) => {
+                let from = from.index(size);
+                let copy = data[from..size.min(from + length)].to_vec();
+                let to = to.index(size);
+                let end = size.min(to + copy.len());
+                data[to..end].copy_from_slice(&copy[..end - to]);
+            }
+            Self::Truncate(at) => data.truncate(at.index(size)),
+        }
+    }
+}
+
+fn binary_edit() -> impl Strategy<Value = BinaryEdit> {
+    let number = prop_oneof![
+        3 => select(NUMBERS),
+        1 => any::<u64>(),
+        2 => 0..4096_u64,
+    ];
+    let width = select(&[1_usize, 2, 4, 8][..]);
+    prop_oneof![
+        12 => (any::<Index>(), width, number, any::<bool>())
+            .prop_map(|(at, width, number, end)| BinaryEdit::Number(at, width, number, end)),
+        2 => (any::<Index>(), 1..64_usize, any::<Index>())
+            .prop_map(|(from, length, to)| BinaryEdit::Copy(from, length, to)),
+        1 => any::<Index>().prop_map(BinaryEdit::Truncate),
+    ]
+}
+
+/// Runs `body` on binary files and on `cases` mutations of them: numbers in other places or of other values, parts over
+/// other parts, ends before the end.
+pub fn run_binary_mutations(corpus: &[Vec<u8>], body: impl Fn(&[u8]), cases: u32) {
+    for data in corpus {
+        body(data);
+    }
+    mutate(corpus, &body, cases);
+}
+
+/// Runs `body` on mutations, as [`run_binary_mutations`] does, until `time` is over; returns how many there were.
+pub fn run_binary_mutations_for(corpus: &[Vec<u8>], body: impl Fn(&[u8]), time: Duration) -> u64 {
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        mutate(corpus, &body, BATCH);
+        count += u64::from(BATCH);
+    }
+    count
+}
+
+fn mutate(corpus: &[Vec<u8>], body: &impl Fn(&[u8]), cases: u32) {
+    let broken = (
+        select(corpus.to_vec()),
+        prop::collection::vec(binary_edit(), 1..6),
+    )
+        .prop_map(|(mut data, edits)| {
+            for edit in &edits {
+                edit.apply(&mut data);
+            }
+            data
+        });
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
         ..ProptestConfig::default()
     };
     proptest!(config, |(data in broken)| body(&data));

@@ -4,6 +4,8 @@ pub(crate) mod agent;
 mod base;
 mod customise;
 mod erofs;
+#[cfg(test)]
+mod fuzz_tests;
 mod iso9660;
 mod iso_edit;
 mod iso_map;

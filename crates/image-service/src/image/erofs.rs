@@ -83,12 +83,12 @@ async fn entries<R: ReadAt + Send + Sync>(
     let Some(mut folder) = existing(image.read_dir(folder).await)? else {
         return Ok(paths);
     };
-    while let Some(entry) = folder.next_entry().await {
+    for _ in 0..MAX_ENTRIES {
+        let Some(entry) = folder.next_entry().await else {
+            break;
+        };
         let entry = entry.map_err(io::Error::other)?;
         paths.extend(String::from_utf8(entry.dir_entry.path().into_vec()));
-        if paths.len() == MAX_ENTRIES {
-            break;
-        }
     }
     Ok(paths)
 }

@@ -2,6 +2,7 @@
 //!
 //! Source: the kernel's Documentation/filesystems/squashfs.rst and fs/squashfs/squashfs_fs.h (version 4.0).
 
+use std::cell::Cell;
 use std::io::{self, Read};
 
 const MAGIC: u32 = 0x7371_7368;
@@ -13,6 +14,11 @@ const MAX_BLOCK: u32 = 1 << 20;
 const MAX_BLOCKS: u64 = 1 << 16;
 /// Largest directory. Units: bytes.
 const MAX_DIRECTORY: u32 = 16 << 20;
+/// Most entries of a directory that are looked at for a `*`.
+const MAX_ENTRIES: usize = 64;
+/// Most blocks of metadata that a search unpacks: a live image takes some hundred. Directories that lead to each other, or
+/// with very many entries, would take days otherwise.
+const MAX_METADATA_BLOCKS: u32 = 1 << 14;
 /// Marks a metadata block that is not compressed.
 const PLAIN_METADATA: u16 = 1 << 15;
 /// Marks a block of contents that is not compressed.
@@ -43,6 +49,8 @@ pub(super) struct Squashfs<R> {
     inodes: u64,
     directories: u64,
     fragments: u64,
+    /// Blocks of metadata that may still be unpacked.
+    budget: Cell<u32>,
 }
 
 /// A position in unpacked metadata: start of a packed block, offset in it.
@@ -50,13 +58,6 @@ pub(super) struct Squashfs<R> {
 struct MetadataPosition {
     block: u64,
     offset: usize,
-}
-
-/// An entry of a directory.
-#[derive(Debug)]
-struct DirectoryEntry {
-    name: Vec<u8>,
-    inode: MetadataPosition,
 }
 
 #[derive(Debug)]
@@ -115,6 +116,7 @@ impl<R: ReadAt> Squashfs<R> {
             inodes,
             directories,
             fragments,
+            budget: Cell::new(MAX_METADATA_BLOCKS),
         })
     }
 
@@ -123,7 +125,7 @@ impl<R: ReadAt> Squashfs<R> {
     /// Errors: `InvalidData` – the image is damaged, or the file is larger than `most` bytes.
     pub(super) fn find(&self, path: &[&str], most: u64) -> io::Result<Option<Vec<u8>>> {
         let root = MetadataPosition {
-            block: self.inodes + (self.root >> 16),
+            block: self.inodes.saturating_add(self.root >> 16),
             offset: usize::from((self.root & 0xffff) as u16),
         };
         match self.find_below(root, path)? {
@@ -137,9 +139,8 @@ impl<R: ReadAt> Squashfs<R> {
         match (self.inode(inode)?, path) {
             (Inode::File(file), []) => Ok(Some(file)),
             (Inode::Directory { content, size }, [name, rest @ ..]) => {
-                for entry in self.entries(content, size)? {
-                    let matches = *name == "*" || entry.name == name.as_bytes();
-                    if matches && let Some(file) = self.find_below(entry.inode, rest)? {
+                for inode in self.entries(content, size, name)? {
+                    if let Some(file) = self.find_below(inode, rest)? {
                         return Ok(Some(file));
                     }
                 }
@@ -189,7 +190,7 @@ impl<R: ReadAt> Squashfs<R> {
     fn directory(&self, start: u32, offset: u16, size: u32) -> Inode {
         Inode::Directory {
             content: MetadataPosition {
-                block: self.directories + u64::from(start),
+                block: self.directories.saturating_add(start.into()),
                 offset: offset.into(),
             },
             size: size.saturating_sub(3),
@@ -225,7 +226,13 @@ impl<R: ReadAt> Squashfs<R> {
         }))
     }
 
-    fn entries(&self, content: MetadataPosition, size: u32) -> io::Result<Vec<DirectoryEntry>> {
+    /// Inodes of the entries of a directory that have this name, or of any for `*`.
+    fn entries(
+        &self,
+        content: MetadataPosition,
+        size: u32,
+        wanted: &str,
+    ) -> io::Result<Vec<MetadataPosition>> {
         if size > MAX_DIRECTORY {
             return Err(invalid("a directory in it is too large"));
         }
@@ -235,17 +242,17 @@ impl<R: ReadAt> Squashfs<R> {
         let mut entries = Vec::new();
         while !fields.0.is_empty() {
             let count = fields.u32()?;
-            let block = self.inodes + u64::from(fields.u32()?);
+            let block = self.inodes.saturating_add(fields.u32()?.into());
             fields.skip(4)?;
             for _ in 0..=count {
                 let offset = usize::from(fields.u16()?);
                 fields.skip(4)?;
                 let length = usize::from(fields.u16()?) + 1;
-                let name = fields.take(length)?.to_vec();
-                entries.push(DirectoryEntry {
-                    name,
-                    inode: MetadataPosition { block, offset },
-                });
+                let name = fields.take(length)?;
+                let is_wanted = wanted == "*" || name == wanted.as_bytes();
+                if is_wanted && entries.len() < MAX_ENTRIES {
+                    entries.push(MetadataPosition { block, offset });
+                }
             }
         }
         Ok(entries)
@@ -270,7 +277,7 @@ impl<R: ReadAt> Squashfs<R> {
                 ));
             }
             bytes.extend(content);
-            at += u64::from(packed);
+            at = at.saturating_add(packed.into());
         }
         if file.fragment != NO_FRAGMENT {
             let (start, block) = self.fragment(file.fragment)?;
@@ -289,7 +296,7 @@ impl<R: ReadAt> Squashfs<R> {
         let mut pointer = [0; 8];
         let table = u64::from(index / FRAGMENTS_PER_BLOCK) * 8;
         self.source
-            .read_exact_at(&mut pointer, self.fragments + table)?;
+            .read_exact_at(&mut pointer, self.fragments.saturating_add(table))?;
         let mut reader = self.metadata(MetadataPosition {
             block: u64::from_le_bytes(pointer),
             offset: (index % FRAGMENTS_PER_BLOCK) as usize * 16,
@@ -368,15 +375,19 @@ impl<R: ReadAt> Metadata<'_, R> {
     }
 
     fn advance(&mut self) -> io::Result<()> {
+        let budget = self.image.budget.get().checked_sub(1);
+        let budget = budget.ok_or_else(|| invalid("its directories are too large"))?;
+        self.image.budget.set(budget);
         let mut head = [0; 2];
         self.image.source.read_exact_at(&mut head, self.next)?;
         let head = u16::from_le_bytes(head);
         let packed = usize::from(head & !PLAIN_METADATA);
         let is_plain = head & PLAIN_METADATA != 0;
+        let start = self.next.saturating_add(2);
         self.block = self
             .image
-            .unpacked(self.next + 2, packed, is_plain, METADATA_BLOCK)?;
-        self.next += 2 + packed as u64;
+            .unpacked(start, packed, is_plain, METADATA_BLOCK)?;
+        self.next = start.saturating_add(packed as u64);
         self.read = std::mem::take(&mut self.skip);
         if self.read >= self.block.len() {
             return Err(invalid("its metadata ends early"));
@@ -500,6 +511,70 @@ pub(super) mod tests {
             assert!(image.find(&DEPLOYED[..7], 100).unwrap().is_none());
             assert!(image.find(DEPLOYED, 1000).is_err());
         }
+    }
+
+    /// An image of one directory, of the largest size, each of whose entries is the directory itself.
+    struct Endless {
+        head: Vec<u8>,
+        inode: Vec<u8>,
+        entries: Vec<u8>,
+    }
+
+    /// Units: bytes of a block that is not compressed, with its head.
+    const PLAIN: u64 = 8192;
+
+    impl Endless {
+        fn new() -> Self {
+            let mut head = GZIP[..96].to_vec();
+            head[32..40].fill(0);
+            head[64..72].copy_from_slice(&PLAIN.to_le_bytes());
+            head[72..80].copy_from_slice(&(2 * PLAIN).to_le_bytes());
+            let block = || (PLAIN_METADATA | 8190).to_le_bytes().to_vec();
+            let mut inode = block();
+            inode.extend(8_u16.to_le_bytes());
+            inode.extend([0; 18]);
+            // Whole blocks, and three bytes that are not stored.
+            inode.extend((MAX_DIRECTORY / 8192 * 8190 + 3).to_le_bytes());
+            inode.resize(8192, 0);
+            let mut entries = block();
+            for count in [255, 255, 255, 139_u32] {
+                entries.extend((count - 1).to_le_bytes());
+                entries.extend([0; 8]);
+                for _ in 0..count {
+                    entries.extend([0, 0, 0, 0, 0, 0, 0, 0, b'a']);
+                }
+            }
+            // The last name is longer, so that the block is full.
+            let length = entries.len() - 3;
+            entries[length] = 6;
+            entries.resize(8192, b'a');
+            Self {
+                head,
+                inode,
+                entries,
+            }
+        }
+    }
+
+    impl ReadAt for &Endless {
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            let block = match offset / PLAIN {
+                0 => &self.head,
+                1 => &self.inode,
+                _ => &self.entries,
+            };
+            let start = usize::try_from(offset % PLAIN).unwrap();
+            buffer.copy_from_slice(&block[start..start + buffer.len()]);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_search_without_end_is_given_up() {
+        let image = Endless::new();
+        let image = Squashfs::open(&image).unwrap();
+        let error = image.find(&["*"; 8], 100).unwrap_err();
+        assert!(error.to_string().contains("too large"), "{error}");
     }
 
     #[test]
