@@ -62,6 +62,9 @@ struct ProviderMetadata {
     token_endpoint: Url,
     end_session_endpoint: Option<Url>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Whether it names itself in each authorization response. Source: RFC 9207, section 3.
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
 }
 
 /// Secrets of one log-in.
@@ -112,6 +115,25 @@ impl Provider {
             .append_pair("code_challenge", &BASE64URL_NOPAD.encode(hash.as_ref()))
             .append_pair("code_challenge_method", "S256");
         Ok(url)
+    }
+
+    /// Checks that an authorization response, which names `issuer`, comes from this provider: the code of another one would
+    /// leave for the wrong token endpoint. Source: RFC 9207, section 2.4.
+    ///
+    /// Errors: ProviderInvalid – it names another issuer, or none although this provider always names itself; those of
+    /// discovery.
+    pub(super) async fn check_response(&self, issuer: Option<&str>) -> Result<(), LogInFailure> {
+        match issuer {
+            Some(issuer) if issuer == self.registration.issuer => Ok(()),
+            Some(_) => Err(invalid("its answer to the log-in has another issuer (iss)")),
+            None => {
+                let metadata = self.metadata().await?;
+                if metadata.authorization_response_iss_parameter_supported {
+                    return Err(invalid("its answer to the log-in has no issuer (iss)"));
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Exchanges a code; returns the tokens and the user's name.

@@ -215,6 +215,8 @@ impl LogIn {
         let state = parameter(query, "state");
         let is_ours = |flow: &LogInFlow| flow.has_state(state.as_deref(), now_s);
         let flow = flow.filter(is_ours).ok_or(LogInFailure::UnknownState)?;
+        let issuer = parameter(query, "iss");
+        provider.check_response(issuer.as_deref()).await?;
         if let Some(error) = parameter(query, "error") {
             return Err(LogInFailure::Denied(LogInFailure::code(&error)));
         }

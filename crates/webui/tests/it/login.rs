@@ -412,6 +412,72 @@ async fn failures_of_the_provider_are_explained() {
     );
 }
 
+/// Mix-up: a browser that began a log-in at this provider comes back with the code of another one.
+#[tokio::test]
+async fn codes_of_other_issuers_are_not_exchanged() {
+    let site = OpenIdSite::start().await;
+    let own = site.issuer.url("");
+    for (issuer, names_itself, is_taken) in [
+        (None, false, true),
+        (Some(own.clone()), false, true),
+        (Some(own.clone()), true, true),
+        (None, true, false),
+        (Some("http://evil.example".to_owned()), false, false),
+        (Some(format!("{own}/")), true, false),
+        (Some(String::new()), true, false),
+    ] {
+        for denial in [None, Some("access_denied")] {
+            site.change(|state| {
+                state.response_issuer.clone_from(&issuer);
+                state.denial = denial;
+                state.exchanges = 0;
+                let name = "authorization_response_iss_parameter_supported";
+                state.description = json!({ name: names_itself });
+            });
+            let webui = site.webui(KEY, |_| {}).await;
+            let mut browser = Browser::new();
+            let (seen, back) = browser.log_in(&webui, "/clusters").await;
+            let exchanges = site.provider.state.lock().unwrap().exchanges;
+            match (is_taken, denial) {
+                (true, None) => assert_eq!((seen.location(), exchanges), ("/clusters", 1)),
+                (true, Some(_)) => assert_eq!((seen.status, exchanges), (403, 0)),
+                (false, _) => {
+                    assert_eq!((seen.status, exchanges), (502, 0), "{issuer:?}");
+                    assert!(seen.text.contains("(iss)"), "{}", seen.text);
+                    assert_eq!(browser.get(&webui.url(API)).await.status, 401);
+                    // Nor with the same link again.
+                    assert_eq!(browser.get(&back).await.status, 400);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn hostile_descriptions_of_a_provider_lead_nowhere() {
+    let site = OpenIdSite::start().await;
+    for description in [
+        json!({ "authorization_endpoint": "javascript:alert(1)" }),
+        json!({ "authorization_endpoint": "data:text/html,x" }),
+        json!({ "token_endpoint": "file:///etc/passwd" }),
+        json!({ "end_session_endpoint": "javascript:alert(1)" }),
+        json!({ "issuer": "http://evil.example/<script>" }),
+        json!({ "issuer": null }),
+        json!({ "redirect": site.issuer.url("/token") }),
+        json!("<html>"),
+        json!("x".repeat(1 << 20)),
+    ] {
+        site.change(|state| state.description = description.clone());
+        let webui = site.webui(KEY, |_| {}).await;
+        let seen = Browser::new().get(&webui.url("/login")).await;
+        assert!(matches!(seen.status, 502 | 503), "{}", seen.status);
+        assert!(!seen.headers.contains_key("location"), "{description}");
+        for text in ["javascript:", "<script>", "data:text"] {
+            assert!(!seen.text.contains(text), "{}", seen.text);
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_unreachable_provider_is_named() {
     let site = OpenIdSite::start().await;

@@ -38,6 +38,12 @@ pub(crate) struct ProviderState {
     pub(crate) is_opaque: bool,
     /// Whether the API knows no new access token.
     pub(crate) is_unknown: bool,
+    /// Members that replace those of its description; text in place of it.
+    pub(crate) description: Value,
+    /// Issuer that its answers name.
+    pub(crate) response_issuer: Option<String>,
+    /// Requests to its token endpoint.
+    pub(crate) exchanges: usize,
     /// Error that it reports instead of a code.
     pub(crate) denial: Option<&'static str>,
     pub(crate) refuses_refreshes: bool,
@@ -135,14 +141,24 @@ fn issuer_of(headers: &HeaderMap) -> String {
     format!("http://{}", headers[header::HOST].to_str().unwrap())
 }
 
-async fn describe(headers: HeaderMap) -> Json<Value> {
+async fn describe(State(provider): State<Provider>, headers: HeaderMap) -> Response {
     let issuer = issuer_of(&headers);
-    Json(json!({
+    let changed = provider.state.lock().unwrap().description.clone();
+    if let Some(text) = changed.as_str() {
+        return text.to_owned().into_response();
+    }
+    if let Some(url) = changed["redirect"].as_str() {
+        return (StatusCode::FOUND, [(header::LOCATION, url.to_owned())]).into_response();
+    }
+    let mut description = json!({
         "issuer": issuer,
         "authorization_endpoint": format!("{issuer}/authorize"),
         "token_endpoint": format!("{issuer}/token"),
         "end_session_endpoint": format!("{issuer}/end"),
-    }))
+    });
+    let changed = changed.as_object().cloned().unwrap_or_default();
+    description.as_object_mut().unwrap().extend(changed);
+    Json(description).into_response()
 }
 
 async fn authorize(State(provider): State<Provider>, RawQuery(query): RawQuery) -> Response {
@@ -164,8 +180,10 @@ async fn authorize(State(provider): State<Provider>, RawQuery(query): RawQuery) 
         Some(error) => format!("error={error}"),
         None => format!("code={code}"),
     };
+    let issuer = state.response_issuer.iter();
+    let issuer: String = issuer.map(|issuer| format!("&iss={issuer}")).collect();
     let back = format!(
-        "{}?{answer}&state={}",
+        "{}?{answer}&state={}{issuer}",
         query["redirect_uri"], query["state"]
     );
     (StatusCode::FOUND, [(header::LOCATION, back)]).into_response()
@@ -185,6 +203,7 @@ async fn token(State(provider): State<Provider>, headers: HeaderMap, form: Bytes
     }
     let form = pairs(&form);
     let mut state = provider.state.lock().unwrap();
+    state.exchanges += 1;
     if state.is_away {
         return StatusCode::BAD_GATEWAY.into_response();
     }
