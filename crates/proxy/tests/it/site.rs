@@ -5,7 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use http::StatusCode;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use serde_json::json;
@@ -13,6 +17,7 @@ use service::forward::Upstream;
 use service::server::HttpSettings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use crate::raw;
 use crate::site_world::{HSTS, SiteWorld, client_config, connect, json_of, made, parsed, upstream};
@@ -107,6 +112,61 @@ async fn http_2_is_spoken_and_routed_by_its_authority() {
     assert_eq!(response.version(), http::Version::HTTP_2);
     let body = json_of(&response.text().await.unwrap());
     assert_eq!(body["upstream"], "web");
+}
+
+/// Browsers use one connection for every name of its certificate, but the registry's is not decrypted here.
+#[tokio::test]
+async fn shared_connections_of_http_2_reach_each_host_but_the_registry() {
+    let site = SiteWorld::start().await;
+    for sni in ["api.site.test", "web.site.test", "unknown.site.test"] {
+        let mut config = Arc::unwrap_or_clone(client_config(&site.wildcard, rustls::ALL_VERSIONS));
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let stream = TcpStream::connect(site.at.https).await.unwrap();
+        let name = ServerName::try_from(sni).unwrap();
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream);
+        let stream = TokioIo::new(soon(stream).await.unwrap());
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        for (authority, host, expected) in [
+            ("api.site.test", None, (200, "\"upstream\":\"api\"")),
+            ("registry.site.test", None, (421, "connections of its own")),
+            (
+                "REGISTRY.site.test:443",
+                None,
+                (421, "connections of its own"),
+            ),
+            ("web.site.test", None, (200, "\"upstream\":\"web\"")),
+            // The authority counts, whatever the line of HTTP/1 says, and the upstream gets no other.
+            (
+                "web.site.test",
+                Some("registry.site.test"),
+                (200, "[\"host\",\"web.site.test\"]"),
+            ),
+            (
+                "registry.site.test",
+                Some("web.site.test"),
+                (421, "connections of its own"),
+            ),
+            ("other.test", None, (404, "")),
+        ] {
+            let request = http::Request::get(format!("https://{authority}/v2/"));
+            let request = match host {
+                Some(host) => request.header(http::header::HOST, host),
+                None => request,
+            };
+            let request = request.body(Empty::<Bytes>::new()).unwrap();
+            let response = soon(sender.send_request(request)).await.unwrap();
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let body = String::from_utf8_lossy(&body);
+            assert!(
+                status == expected.0 && body.contains(expected.1),
+                "{sni} {authority} {host:?}: {status} {body}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -12,9 +12,10 @@ use service::server::HttpSettings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
 
 use crate::raw;
-use crate::site_world::{SiteWorld, client_config, parsed};
+use crate::site_world::{Made, SiteWorld, client_config, connect, parsed};
 use crate::world::{eventually, soon};
 
 /// A site whose API server is raw TCP.
@@ -321,6 +322,138 @@ async fn slow_clients_of_tls_are_cut_off_and_others_are_served() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         while slow.try_join_next().is_some() {}
     }
+}
+
+/// A client with a first message of about `bytes`: names of protocols that nobody speaks fill it.
+fn verbose_client(trusted: &Made, bytes: usize) -> Arc<rustls::ClientConfig> {
+    let mut config = Arc::unwrap_or_clone(client_config(trusted, rustls::ALL_VERSIONS));
+    config.alpn_protocols = vec![vec![b'x'; 127]; bytes / 128];
+    config.alpn_protocols.push(b"http/1.1".to_vec());
+    Arc::new(config)
+}
+
+// limit: first message of TLS
+#[tokio::test]
+async fn longer_first_messages_of_tls_are_refused_by_an_alert() {
+    let site = SiteWorld::start().await;
+    // The bytes of the second one would pass.
+    for (sni, trusted) in [
+        ("api.site.test", &site.wildcard),
+        ("registry.site.test", &site.registry),
+    ] {
+        for (bytes, is_taken) in [(15 << 10, true), (20 << 10, false)] {
+            let connector = TlsConnector::from(verbose_client(trusted, bytes));
+            let stream = TcpStream::connect(site.at.https).await.unwrap();
+            let connected = soon(connector.connect(sni.try_into().unwrap(), stream)).await;
+            let error = connected.err().map(|error| error.to_string());
+            let is_alert = error.as_ref().is_some_and(|it| it.contains("DecodeError"));
+            assert!(
+                error.is_none() == is_taken && is_alert != is_taken,
+                "{sni} {bytes}: {error:?}"
+            );
+        }
+    }
+}
+
+// limit: time for a TLS handshake
+/// Each sends all of its first message but the last byte, and is silent from then on.
+#[tokio::test]
+async fn half_open_handshakes_end_and_others_are_served() {
+    let site = SiteWorld::start().await;
+    let config = verbose_client(&site.wildcard, 15 << 10);
+    let mut client =
+        rustls::ClientConnection::new(config, "api.site.test".try_into().unwrap()).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    let mut half_open = JoinSet::new();
+    for _ in 0..300 {
+        let mut stream = TcpStream::connect(site.at.https).await.unwrap();
+        stream.write_all(&hello[..hello.len() - 1]).await.unwrap();
+        half_open.spawn(async move {
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.ok();
+            answer
+        });
+    }
+    let (status, ..) = site.asked("api.site.test", "api.site.test", "").await;
+    assert_eq!((status.as_u16(), half_open.len()), (200, 300));
+    while let Some(answer) = half_open.join_next().await {
+        assert!(answer.unwrap().is_empty());
+    }
+    // The clocks of the handshake and of the test are the same.
+    let (status, ..) = site.asked("api.site.test", "api.site.test", "").await;
+    assert_eq!(status, 200);
+}
+
+/// New keys are asked for without end, and nothing else: rustls ends that after 32, and each costs an answer.
+#[tokio::test]
+async fn floods_of_new_keys_end_the_connection() {
+    let site = SiteWorld::start().await;
+    let versions = &[&rustls::version::TLS13];
+    let connected = connect(site.at.https, &site.wildcard, "api.site.test", versions);
+    let mut stream = connected.await.unwrap();
+    let mut asked = 0;
+    while asked < 100_000 {
+        let (tcp, tls) = stream.get_mut();
+        tls.refresh_traffic_keys().unwrap();
+        let mut record = Vec::new();
+        tls.write_tls(&mut record).unwrap();
+        if tcp.write_all(&record).await.is_err() {
+            break;
+        }
+        asked += 1;
+    }
+    assert!(asked < 100_000, "{asked} were taken");
+    let (status, ..) = site.asked("api.site.test", "api.site.test", "").await;
+    assert_eq!(status, 200);
+}
+
+/// TLS 1.2 has renegotiation, which is refused: the handshakes of one connection cost one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn renegotiation_is_refused() {
+    // The answer goes out with the next bytes; a client that only waits for it is cut off.
+    let site = SiteWorld::start_with(|settings| {
+        settings.http.header_timeout = Duration::from_secs(2);
+    })
+    .await;
+    let address = site.at.https.to_string();
+    let output = tokio::task::spawn_blocking(move || {
+        let mut client = std::process::Command::new("openssl")
+            .args([
+                "s_client",
+                "-tls1_2",
+                "-legacy_renegotiation",
+                "-connect",
+                &address,
+            ])
+            .args(["-servername", "api.site.test"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut commands = client.stdin.take().unwrap();
+        // `R` on a line of its own asks for a renegotiation.
+        for _ in 0..20 {
+            if std::io::Write::write_all(&mut commands, b"R\n").is_err() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        drop(commands);
+        client.wait_with_output().unwrap()
+    });
+    let output = output.await.unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    // The client is told, or its connection is closed.
+    let after = text.split_once("RENEGOTIATING").map(|(_, after)| after);
+    assert!(
+        after.is_some_and(|after| after.contains("error:")),
+        "{text}"
+    );
+    let (status, ..) = site.asked("api.site.test", "api.site.test", "").await;
+    assert_eq!(status, 200);
 }
 
 #[tokio::test]

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::clients::IpNetworks;
+use super::tls_acceptor::HANDSHAKE_TIMEOUT;
 use super::{MAX_BUFFER, MAX_HEADERS};
 use crate::limits::{Bound, Limit};
 use crate::metrics::MAX_SERIES;
 use crate::settings::CommaList;
+use crate::tls::hello::HELLO_BYTES;
 
 crate::settings! {
     /// Bounds of clients, trusted proxies, allowed hosts, and the place of the metrics.
@@ -80,7 +82,7 @@ impl HttpSettings {
         limits
     }
 
-    fn request_limits(&self) -> [Limit; 8] {
+    fn request_limits(&self) -> [Limit; 10] {
         let closed = "connection closed";
         let timeout = "408, connection closed";
         let rate = match self.body_min_rate {
@@ -88,6 +90,18 @@ impl HttpSettings {
             rate => Bound::MinimumRate(rate),
         };
         [
+            Limit::fixed(
+                "first message of TLS",
+                Bound::Bytes(HELLO_BYTES as u64),
+                "connection",
+                closed,
+            ),
+            Limit::fixed(
+                "time for a TLS handshake",
+                Bound::Time(HANDSHAKE_TIMEOUT),
+                "connection",
+                closed,
+            ),
             Limit::fixed(
                 "request head",
                 Bound::Bytes(MAX_BUFFER as u64),

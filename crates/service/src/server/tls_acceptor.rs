@@ -18,7 +18,7 @@ use crate::tls::hello::Hello;
 use crate::tls::{Passthrough, PassthroughTarget, ServedCertificates, TlsVersion, plain_http};
 
 /// Longest time from the first byte of a client to the end of its handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Accepts TLS connections.
 #[derive(Debug, Clone)]

@@ -8,6 +8,11 @@ use tokio::net::TcpStream;
 
 /// Bytes that are read at once; most messages are shorter.
 const READ_BYTES: usize = 4096;
+/// Longest first message: far above those of clients with post-quantum keys and long tickets, far below the 64 KiB that
+/// rustls collects, since a connection has its bytes twice in memory before anything else is known of its client.
+pub(crate) const HELLO_BYTES: usize = 16 << 10;
+/// A fatal alert, `decode_error`. Source: RFC 8446, section 6.
+const DECODE_ERROR: &[u8] = b"\x15\x03\x03\x00\x02\x02\x32";
 
 /// A first message, and the bytes that brought it.
 pub(crate) struct Hello {
@@ -17,9 +22,9 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    /// Reads the message, in however many records and packets it comes. rustls bounds it to 64 KiB.
+    /// Reads the message, in however many records and packets it comes.
     ///
-    /// Errors: no TLS, which the client gets an alert of; an end before that of the message.
+    /// Errors: no TLS, or a message that is too long, which the client gets an alert of; an end before that of the message.
     pub(crate) async fn read(stream: &mut TcpStream) -> io::Result<Self> {
         let mut acceptor = Acceptor::default();
         let mut received = Vec::new();
@@ -37,7 +42,14 @@ impl Hello {
                 }
             }
             match acceptor.accept() {
-                Ok(None) => {}
+                Ok(None) if received.len() < HELLO_BYTES => {}
+                Ok(None) => {
+                    stream.write_all(DECODE_ERROR).await?;
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "the first message of TLS is too long",
+                    ));
+                }
                 Ok(Some(accepted)) => return Ok(Self { accepted, received }),
                 Err((error, mut alert)) => {
                     let mut bytes = Vec::new();
