@@ -79,7 +79,8 @@ pub(crate) fn open(
     }
     service::metrics::recorder();
     self::metrics::describe();
-    let client = service::http_client(None, false)?;
+    // The headers of an endpoint may be secrets, and events name repositories and users.
+    let client = service::http_client_with_secrets(None, false)?;
     // Requests that take longer to end lose their events.
     let patience = settings.registry_http_draintimeout + Duration::from_secs(5);
     let (mut lines, mut work) = (Vec::new(), Vec::<Work>::new());

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use bytes::Bytes;
 use metrics::{Counter, Gauge, counter, gauge};
 use service::CancellationToken;
@@ -156,13 +156,17 @@ impl Delivery {
         let status = answer.status();
         counter!(STATUSES, "code" => status.to_string(), "endpoint" => self.endpoint.name.clone())
             .increment(1);
-        if status.is_success() || status.is_redirection() {
+        if status.is_success() {
             self.count("Successes");
-            Ok(())
-        } else {
-            self.count("Failures");
-            Err(format!("answered {status}"))
+            return Ok(());
         }
+        self.count("Failures");
+        Err(match redirect_origin(&answer) {
+            Some(origin) => format!(
+                "answered {status} to {origin}: events are sent only to the server that the endpoint's URL names"
+            ),
+            None => format!("answered {status}"),
+        })
     }
 
     fn count(&self, kind: &'static str) {
@@ -186,4 +190,11 @@ impl Delivery {
         self.pending.set(waiting as f64);
         result
     }
+}
+
+/// The server that a redirect names; the rest of its URL may hold credentials.
+fn redirect_origin(answer: &reqwest::Response) -> Option<String> {
+    let location = answer.headers().get(LOCATION)?.to_str().ok()?;
+    let target = answer.url().join(location).ok()?;
+    Some(target.origin().ascii_serialization())
 }

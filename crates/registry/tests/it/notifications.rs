@@ -8,6 +8,8 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Redirect};
 use axum::routing::post;
 use oci::Digest;
 use registry::{Endpoints, Settings};
@@ -25,6 +27,8 @@ struct Receiver {
     headers: Arc<Mutex<HeaderMap>>,
     /// Status of its replies.
     status: Arc<Mutex<StatusCode>>,
+    /// Target of its redirects.
+    location: Arc<Mutex<Option<String>>>,
 }
 
 impl Receiver {
@@ -33,7 +37,9 @@ impl Receiver {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", port));
         let listener = listener.await.unwrap();
         let address = listener.local_addr().unwrap();
+        let moved = async || Redirect::temporary("/events");
         let router = Router::new().route("/events", post(take));
+        let router = router.route("/moved", post(moved));
         let router = router.with_state(self.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         address
@@ -55,15 +61,20 @@ impl Receiver {
     }
 }
 
-async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn take(
+    State(receiver): State<Receiver>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> impl IntoResponse {
     let status = *receiver.status.lock().unwrap();
+    let location = receiver.location.lock().unwrap().clone();
     if status.is_success() {
         let body: Value = serde_json::from_slice(&body).unwrap();
         let events = body["events"].as_array().unwrap().clone();
         receiver.events.lock().unwrap().extend(events);
         *receiver.headers.lock().unwrap() = headers;
     }
-    status
+    (status, location.map(|url| [(LOCATION, url)]), ())
 }
 
 fn endpoint(settings: &mut Settings, address: SocketAddr, more: &[(&str, &str)]) {
@@ -184,6 +195,57 @@ async fn refused_events_are_retried_in_order() {
     *receiver.status.lock().unwrap() = StatusCode::OK;
     eventually(async || receiver.reported().len() >= 3).await;
     assert_eq!(receiver.reported(), ["push a t1", "push a t2", "push a t3"]);
+}
+
+/// Neither its events nor its headers reach an address that an endpoint names, such as a service on loopback or the
+/// metadata of a cloud.
+#[tokio::test]
+async fn redirects_to_other_servers_are_refusals() {
+    let (receiver, trap) = (Receiver::default(), Receiver::default());
+    let (address, trapped) = (receiver.listen(0).await, trap.listen(0).await);
+    let more = [
+        ("0_ignoredmediatypes_0", "application/octet-stream"),
+        ("0_headers_x-api-key_0", "hidden"),
+    ];
+    let server = Server::with(|settings| endpoint(settings, address, &more)).await;
+    let mut expected = Vec::new();
+    for status in [301, 302, 303, 307, 308] {
+        let status = StatusCode::from_u16(status).unwrap();
+        *receiver.location.lock().unwrap() =
+            Some(format!("http://u:p@{trapped}/events?key=hidden"));
+        *receiver.status.lock().unwrap() = status;
+        let tag = format!("t{}", status.as_u16());
+        server.push_image("a", &tag, &tag).await;
+        expected.push(format!("push a {tag}"));
+        let refused = async || {
+            let numbers = server.get("/metrics").await.text().await.unwrap();
+            numbers.contains(&format!(
+                "registry_notifications_status_total{{code=\"{status}\""
+            ))
+        };
+        eventually(refused).await;
+        assert_eq!(receiver.reported().len(), expected.len() - 1);
+        *receiver.location.lock().unwrap() = None;
+        *receiver.status.lock().unwrap() = StatusCode::OK;
+        eventually(async || receiver.reported() == expected).await;
+    }
+    assert!(trap.events().is_empty() && trap.headers.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn redirects_within_a_server_are_followed() {
+    let receiver = Receiver::default();
+    let address = receiver.listen(0).await;
+    let url = format!("http://{address}/moved");
+    let more = [
+        ("0_url", url.as_str()),
+        ("0_ignoredmediatypes_0", "application/octet-stream"),
+        ("0_headers_x-api-key_0", "hidden"),
+    ];
+    let server = Server::with(|settings| endpoint(settings, address, &more)).await;
+    server.push_image("a", "t", "x").await;
+    eventually(async || receiver.reported() == ["push a t"]).await;
+    assert_eq!(receiver.headers.lock().unwrap()["x-api-key"], "hidden");
 }
 
 #[tokio::test]
