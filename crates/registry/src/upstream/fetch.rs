@@ -122,13 +122,15 @@ impl Source {
         let _turn = self.upstream.blobs.acquire().await;
         let store = &self.all.0.store;
         let size = self.remote_size(digest).await?;
-        // The upstream has it, and another local repository stores it already.
+        // The upstream has it, and another local repository stores it already: of the size that it has here, whatever the
+        // upstream says.
         if store
             .mount_blob(&self.name, None, digest)
             .await
             .map_err(Refusal::own)?
         {
-            return Ok(size);
+            let size = store.blob_size(&self.name, digest).await;
+            return size.map_err(Refusal::own);
         }
         let now = service::clock::now();
         let upload = store

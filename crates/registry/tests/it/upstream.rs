@@ -8,14 +8,14 @@ use futures_util::future::join_all;
 use oci::media_type::{OCI_INDEX, OCI_MANIFEST};
 use oci::{Digest, Reference};
 use registry::{Settings, UpstreamConfig, UpstreamList};
-use reqwest::header::{RANGE, RETRY_AFTER, WARNING};
+use reqwest::header::{CONTENT_TYPE, RANGE, RETRY_AFTER, WARNING};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::json;
 use testkit::redirecting::{self, Redirecting};
 
 use crate::auth::{guarded, request_as};
 use crate::server::{PASSWORD, Server, USER, eventually, header, is, manifest, named, refusal};
-use scripted::Scripted;
+use scripted::{Lie, Scripted};
 
 fn below(prefix: &str, url: String) -> UpstreamConfig {
     UpstreamConfig {
@@ -334,6 +334,83 @@ async fn what_is_not_what_it_says_is_not_kept() {
     let named = upstream.put_manifest("a", "t", "{}");
     let refused = server.get(&format!("/v2/copy/a/manifests/{named}")).await;
     assert_eq!(refusal(refused).await, is(502, "UNAVAILABLE"));
+}
+
+/// Whatever an upstream says of its content, nothing else than what its digest names is served or kept.
+#[tokio::test]
+async fn lies_of_an_upstream_about_manifests_poison_nothing() {
+    let upstream = Scripted::start().await;
+    put_image(&upstream, "a", "t", vec![1]);
+    let (other, _) = put_image(&upstream, "a", "other", vec![2]);
+    let server = Server::with(copies(&upstream)).await;
+    for lie in [
+        Lie::Digest(Digest::sha256(b"none")),
+        Lie::MediaType(OCI_INDEX),
+        Lie::MediaType("application/vnd.docker.distribution.manifest.list.v2+json"),
+        Lie::MediaType("application/vnd.docker.distribution.manifest.v1+prettyjws"),
+        Lie::Truncated,
+        Lie::Endless,
+    ] {
+        upstream.lie(Some(lie.clone()));
+        let status = server.get("/v2/copy/a/manifests/t").await.status();
+        assert!(
+            [404, 502, 503].contains(&status.as_u16()),
+            "{lie:?}: {status}"
+        );
+        let kept = server.content("repositories/copy/a/_manifests/tags/t");
+        assert!(!kept.exists(), "{lie:?}");
+    }
+    // Where the tag is, is the upstream's to say; the content is what that names.
+    upstream.lie(Some(Lie::Digest(other.clone())));
+    let got = server.get("/v2/copy/a/manifests/t").await;
+    assert_eq!(Digest::sha256(&got.bytes().await.unwrap()), other);
+    upstream.lie(None);
+    let (right, _) = put_image(&upstream, "a", "t", vec![1]);
+    eventually(async || {
+        let got = server.get("/v2/copy/a/manifests/t").await;
+        let is_right = got.status() == StatusCode::OK;
+        is_right && Digest::sha256(&got.bytes().await.unwrap()) == right
+    })
+    .await;
+    // Neither does a lie replace what is here.
+    upstream.lie(Some(Lie::MediaType(OCI_INDEX)));
+    let got = server.get("/v2/copy/a/manifests/t").await;
+    assert_eq!(header(&got, &CONTENT_TYPE), OCI_MANIFEST);
+    assert_eq!(Digest::sha256(&got.bytes().await.unwrap()), right);
+}
+
+#[tokio::test]
+async fn lies_of_an_upstream_about_blobs_poison_nothing() {
+    let upstream = Scripted::start().await;
+    let layer = content(300_000);
+    let (_, digest) = put_image(&upstream, "a", "t", layer.clone());
+    let server = Server::with(copies(&upstream)).await;
+    let path = format!("/v2/copy/a/blobs/{digest}");
+    for lie in [
+        Lie::Size(0),
+        Lie::Size(1),
+        Lie::Size(299_999),
+        Lie::Size(300_001),
+        Lie::Size(usize::MAX >> 1),
+        Lie::Endless,
+    ] {
+        upstream.lie(Some(lie.clone()));
+        let got = server.get(&path).await;
+        let status = got.status();
+        let is_whole = got.bytes().await.is_ok();
+        assert!(!(status.is_success() && is_whole), "{lie:?}: {status}");
+        let link = format!("repositories/copy/a/_layers/sha256/{}/link", digest.hex());
+        assert!(!server.content(&link).exists(), "{lie:?}");
+        // Bytes that came are given back.
+        let uploads = server.content("repositories/copy/a/_uploads");
+        eventually(async || std::fs::read_dir(&uploads).map_or(0, Iterator::count) == 0).await;
+    }
+    // Content that is here already has the size that it has.
+    server.push_blob("own", &layer).await;
+    upstream.lie(Some(Lie::Size(7)));
+    let got = server.get(&path).await;
+    assert_eq!(got.content_length(), Some(300_000));
+    assert!(got.bytes().await.unwrap() == layer);
 }
 
 #[tokio::test]

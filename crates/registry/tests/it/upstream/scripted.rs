@@ -38,6 +38,22 @@ struct Script {
     /// Where blobs lie instead.
     elsewhere: Mutex<Option<String>>,
     demands_password: Mutex<bool>,
+    lie: Mutex<Option<Lie>>,
+}
+
+/// What the upstream says that is not so.
+#[derive(Debug, Clone)]
+pub(crate) enum Lie {
+    /// The digest of every manifest.
+    Digest(Digest),
+    /// The media type of every manifest.
+    MediaType(&'static str),
+    /// Bytes of every blob, for requests about it.
+    Size(usize),
+    /// Manifests and blobs have no end.
+    Endless,
+    /// Manifests end before their length.
+    Truncated,
 }
 
 impl Scripted {
@@ -125,6 +141,10 @@ impl Scripted {
         *self.script.demands_password.lock().unwrap() = true;
     }
 
+    pub(crate) fn lie(&self, lie: Option<Lie>) {
+        *self.script.lie.lock().unwrap() = lie;
+    }
+
     /// The requests with `part` in them.
     pub(crate) fn seen(&self, part: &str) -> Vec<String> {
         let seen = self.script.seen.lock().unwrap();
@@ -167,18 +187,31 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
         StatusCode::OK
     };
     let rest = content.slice(first..);
-    let digest = (!is_blob).then(|| {
-        [(
-            "docker-content-digest",
-            Digest::sha256(&content).to_string(),
-        )]
-    });
+    let lie = script.lie.lock().unwrap().clone();
+    let (mut kind, mut length) = (kind, rest.len());
+    let mut named = Digest::sha256(&content);
+    match &lie {
+        Some(Lie::Digest(digest)) => named = digest.clone(),
+        Some(Lie::MediaType(other)) if !is_blob => (*other).clone_into(&mut kind),
+        Some(Lie::Size(size)) if method == Method::HEAD => length = *size,
+        Some(Lie::Truncated) if !is_blob => length += 1,
+        Some(Lie::Endless) if method != Method::HEAD => {
+            let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; PIECE]));
+            return (status, Body::from_stream(endless)).into_response();
+        }
+        _ => {}
+    }
+    let digest = (!is_blob).then(|| [("docker-content-digest", named.to_string())]);
     let headers = [
         (header::CONTENT_TYPE, kind),
-        (header::CONTENT_LENGTH, rest.len().to_string()),
+        (header::CONTENT_LENGTH, length.to_string()),
     ];
     let body = match (method, is_blob) {
         (Method::HEAD, _) => Body::empty(),
+        (_, false) if length > rest.len() => {
+            let cut = Err(std::io::Error::other("cut"));
+            Body::from_stream(stream::iter([Ok(rest), cut]))
+        }
         (_, true) => sent(script, &rest),
         (_, false) => Body::from(rest),
     };
