@@ -22,7 +22,7 @@ use crate::server::{Server, header, is, manifest, named, refusal};
 const ROOT: &str = "some/folder";
 
 /// A server that speaks S3, until it is dropped.
-struct S3(S3Server);
+pub(crate) struct S3(S3Server);
 
 impl std::ops::Deref for S3 {
     type Target = S3Server;
@@ -33,7 +33,7 @@ impl std::ops::Deref for S3 {
 }
 
 impl S3 {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self(S3Server::start().await)
     }
 
@@ -64,6 +64,20 @@ impl S3 {
         ROOT.clone_into(&mut settings.registry_storage_s3_rootdirectory);
         settings.registry_storage_maintenance_gc_grace = Duration::ZERO;
         settings.registry_health_storagedriver_enabled = false;
+    }
+
+    /// The settings of a program.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let endpoint = format!("http://{}", self.address);
+        vec![
+            ("REGISTRY_STORAGE", "s3".to_owned()),
+            ("REGISTRY_STORAGE_S3_BUCKET", BUCKET.to_owned()),
+            ("REGISTRY_STORAGE_S3_REGIONENDPOINT", endpoint),
+            ("REGISTRY_STORAGE_S3_ACCESSKEY", KEY.to_owned()),
+            ("REGISTRY_STORAGE_S3_SECRETKEY", SECRET.to_owned()),
+            ("REGISTRY_STORAGE_S3_ROOTDIRECTORY", ROOT.to_owned()),
+            ("REGISTRY_HEALTH_STORAGEDRIVER_ENABLED", "false".to_owned()),
+        ]
     }
 
     async fn registry(&self) -> Server {

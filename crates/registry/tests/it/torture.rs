@@ -12,6 +12,7 @@ use reqwest::{Client, StatusCode};
 use testkit::ports::free_port;
 
 use crate::process::{Process, http};
+use crate::s3::S3;
 use crate::server::{eventually, header, manifest};
 
 const CLIENTS: u64 = 6;
@@ -104,14 +105,15 @@ async fn collect(http: Client, base: String) {
     while http.post(&url).send().await.is_ok() {}
 }
 
-async fn torture(rounds: u64) {
+/// The settings may name a bucket, which is not killed.
+async fn torture(rounds: u64, settings: &[(&str, &str)]) {
     let root = tempfile::tempdir().unwrap();
     let http = http();
     let ledger = Arc::new(Ledger::default());
     let seed = rand::random();
     let mut random = StdRng::seed_from_u64(seed);
     for round in 0..rounds {
-        let process = Process::start(root.path(), SETTINGS).await;
+        let process = Process::start(root.path(), settings).await;
         let base = process.base.clone();
         check(&http, &base, &ledger).await;
         let mut clients = tokio::task::JoinSet::new();
@@ -126,28 +128,47 @@ async fn torture(rounds: u64) {
         while let Some(ended) = clients.join_next().await {
             ended.unwrap();
         }
-        if random.random_bool(0.2) {
+        let index = root.path().join(".atoll/index.redb");
+        if index.exists() && random.random_bool(0.2) {
             // Nothing depends on it, also where it is made anew and that is cut off.
-            let index = root.path().join(".atoll/index.redb");
             std::fs::remove_file(&index).unwrap();
-            let process = Process::spawn(root.path(), free_port().unwrap(), SETTINGS);
+            let process = Process::spawn(root.path(), free_port().unwrap(), settings);
             eventually(async || index.exists()).await;
             drop(process);
         }
     }
-    let process = Process::start(root.path(), SETTINGS).await;
+    let process = Process::start(root.path(), settings).await;
     check(&http, &process.base, &ledger).await;
     let promised = ledger.promised.lock().unwrap().len();
     assert!(promised > 0, "nothing was pushed");
 }
 
+async fn torture_on_bucket(rounds: u64) {
+    let s3 = S3::start().await;
+    let settings = s3.variables();
+    let settings = settings.iter().map(|(name, value)| (*name, &**value));
+    let settings: Vec<_> = settings.chain(SETTINGS.iter().copied()).collect();
+    torture(rounds, &settings).await;
+}
+
 #[tokio::test]
 async fn nothing_is_lost_by_three_kills() {
-    torture(3).await;
+    torture(3, SETTINGS).await;
 }
 
 #[tokio::test]
 #[ignore = "forty rounds; run by cargo xtask test --full"]
 async fn nothing_is_lost_by_forty_kills() {
-    torture(40).await;
+    torture(40, SETTINGS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_in_a_bucket_is_lost_by_three_kills() {
+    torture_on_bucket(3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "forty rounds; run by cargo xtask test --full"]
+async fn nothing_in_a_bucket_is_lost_by_forty_kills() {
+    torture_on_bucket(40).await;
 }
