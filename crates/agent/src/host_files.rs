@@ -78,21 +78,43 @@ impl HostFiles {
     }
 }
 
-/// Writes a file that only root reads.
-pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Creates a file that only root reads, in the place of one of this name. A link of this name is replaced and not followed:
+/// other users of a host may put one into a shared folder.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path);
-    file?.write_all(content)
+    options.read(true).write(true).create_new(true).mode(0o600);
+    options
+        .open(path)
+        .or_else(|_| fs::remove_file(path).and_then(|()| options.open(path)))
+}
+
+/// Writes a file as of [`create_private`].
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    create_private(path)?.write_all(content)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use super::*;
+
+    #[test]
+    fn private_files_replace_links_and_files_of_others() {
+        let root = tempfile::tempdir().unwrap();
+        let (path, other) = (root.path().join("private"), root.path().join("other"));
+        fs::write(&other, "other").unwrap();
+        symlink(&other, &path).unwrap();
+        for text in ["first", "again"] {
+            write_private(&path, text.as_bytes()).unwrap();
+            let found = fs::symlink_metadata(&path).unwrap();
+            assert!(found.is_file());
+            assert_eq!(found.permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+    }
 
     #[test]
     fn links_lead_to_paths_of_the_host() {
@@ -100,8 +122,7 @@ mod tests {
         let device = root.path().join("sys/devices/pci0/sda");
         fs::create_dir_all(&device).unwrap();
         fs::create_dir_all(root.path().join("sys/block")).unwrap();
-        std::os::unix::fs::symlink("../devices/pci0/sda", root.path().join("sys/block/sda"))
-            .unwrap();
+        symlink("../devices/pci0/sda", root.path().join("sys/block/sda")).unwrap();
         fs::write(device.join("size"), " 42\n").unwrap();
         let files = HostFiles::below(root.path());
         assert_eq!(

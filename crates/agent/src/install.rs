@@ -16,6 +16,7 @@ mod write_image;
 
 pub(crate) use restart::reboot;
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -84,14 +85,20 @@ impl InstallPlan {
                 .map_err(|error| format!("installer_args {text:?}: {error}"))?,
         };
         for device in request.disks_to_format.iter().chain([&request.boot_device]) {
-            if !device.starts_with("/dev/") || !Path::new(device).exists() {
+            if !is_disk(device) {
                 return Err(format!("this host has no disk {device:?}"));
             }
         }
         if request.role == HostRole::AutoAssign {
             return Err("the host has no role".to_owned());
         }
-        Ok(Self { request, arguments })
+        let plan = Self { request, arguments };
+        let image = &plan.request.installer_image;
+        // To podman, it would be an option.
+        if plan.needs_installer_image() && (image.is_empty() || image.starts_with('-')) {
+            return Err(format!("installer_image {image:?} is no image"));
+        }
+        Ok(plan)
     }
 
     /// Arguments of coreos-installer: a network of the console's form is copied to the installed system.
@@ -113,6 +120,14 @@ impl InstallPlan {
             || request.control_plane_count == 1
             || !request.coreos_image.is_empty()
     }
+}
+
+/// Whether a path leads to a block device: what is written there overwrites it.
+fn is_disk(path: &str) -> bool {
+    let target = std::fs::canonicalize(path).ok();
+    let target = target.filter(|target| path.starts_with("/dev/") && target.starts_with("/dev"));
+    let metadata = target.and_then(|target| std::fs::metadata(target).ok());
+    metadata.is_some_and(|metadata| metadata.file_type().is_block_device())
 }
 
 async fn run(context: &StepContext, plan: &InstallPlan) {
@@ -272,6 +287,65 @@ impl HostInstaller<'_> {
                 return Ok(());
             }
             tokio::time::sleep(WATCH_INTERVAL).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request for the first disk of this machine, changed by `change`. Nothing is written: only the plan is made.
+    fn planned(change: impl FnOnce(&mut InstallCmdRequest)) -> Option<Result<(), String>> {
+        let names = std::fs::read_dir("/sys/class/block").ok()?;
+        let mut devices = names.filter_map(|entry| {
+            let path = format!("/dev/{}", entry.ok()?.file_name().to_str()?);
+            is_disk(&path).then_some(path)
+        });
+        let mut request = InstallCmdRequest {
+            role: HostRole::Bootstrap,
+            boot_device: devices.next()?,
+            installer_image: "registry.example:5000/installer@sha256:0".to_owned(),
+            ..InstallCmdRequest::default()
+        };
+        change(&mut request);
+        Some(InstallPlan::new(request).map(drop))
+    }
+
+    #[test]
+    fn only_disks_are_overwritten() {
+        for path in [
+            "",
+            "/",
+            "sda",
+            "/etc/passwd",
+            "/dev",
+            "/dev/",
+            "/dev/null",
+            "/dev/../etc/passwd",
+            "/dev/stdin",
+            "/dev/fd/0",
+            "/dev/no-such-disk",
+        ] {
+            assert!(!is_disk(path), "{path}");
+        }
+        // A container may have no disk.
+        let Some(accepted) = planned(|_| {}) else {
+            return;
+        };
+        assert_eq!(accepted, Ok(()));
+        let wrong = planned(|request| request.disks_to_format = vec!["/dev/../etc/passwd".into()]);
+        assert!(wrong.unwrap().unwrap_err().contains("no disk"));
+    }
+
+    #[test]
+    fn no_image_is_an_option_of_podman() {
+        for image in ["", "-v/:/host", "--volume=/:/host"] {
+            let Some(refused) = planned(|request| request.installer_image = image.to_owned())
+            else {
+                return;
+            };
+            assert!(refused.unwrap_err().contains("is no image"), "{image}");
         }
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::api::ServiceClient;
 use crate::media;
-use crate::steps::{self, StepContext};
+use crate::steps::{self, StepContext, StepOutcome};
 use crate::{Error, HostFiles};
 
 /// How long an unchanged output of a step is not sent again.
@@ -23,6 +23,8 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mi
 const MEDIUM_LOST: i64 = 256;
 /// Pause between polls unless the service sets one.
 const DEFAULT_PAUSE: Duration = Duration::from_mins(1);
+/// Longest pause between polls: with a longer one, a host is out of reach until somebody restarts it.
+const MAX_PAUSE: Duration = Duration::from_hours(1);
 /// Responses after which only an operator can help; registering again later costs nothing, and finds it mended.
 const REFUSED: [u16; 4] = [401, 403, 404, 409];
 const REFUSED_PAUSE: Duration = Duration::from_mins(5);
@@ -141,7 +143,7 @@ impl Runner {
                 self.start(step);
             }
             let pause = match u64::try_from(steps.next_instruction_seconds) {
-                Ok(seconds) if seconds > 0 => Duration::from_secs(seconds),
+                Ok(seconds) if seconds > 0 => Duration::from_secs(seconds).min(MAX_PAUSE),
                 _ if steps.post_step_action == Some(PostStepAction::Exit) => Duration::ZERO,
                 _ => DEFAULT_PAUSE,
             };
@@ -187,7 +189,14 @@ impl Runner {
         if let Err(error) = media::check(&self.files) {
             (reply.exit_code, reply.error) = (MEDIUM_LOST, error);
         } else {
-            let outcome = steps::run(&self.context, kind, &step.args).await;
+            let context = Arc::clone(&self.context);
+            let step = async move { steps::run(&context, kind, &step.args).await };
+            // A step that panics is a failed one: the next of its type can run.
+            let outcome = tokio::spawn(step).await.unwrap_or_else(|_| StepOutcome {
+                exit_code: -1,
+                error: "the step failed by an error of the agent, which is in its log".to_owned(),
+                ..StepOutcome::default()
+            });
             reply.exit_code = outcome.exit_code;
             reply.output = outcome.output;
             reply.error = outcome.error;

@@ -10,6 +10,8 @@ mod dhcp_lease_tests;
 mod disk_speed;
 mod domain_resolution;
 mod free_addresses;
+#[cfg(test)]
+mod hostile_tests;
 mod image_availability;
 mod install;
 mod inventory;
@@ -33,6 +35,9 @@ use crate::HostFiles;
 use crate::api::ServiceClient;
 use crate::install::InstallationTask;
 use crate::status::StatusHandle;
+
+/// Longest error of a step. Units: bytes.
+const MAX_ERROR: usize = 4096;
 
 /// Everything that steps use.
 #[derive(Debug)]
@@ -93,11 +98,15 @@ pub(crate) async fn run(
         StepType::LogsGather => logs::run(context, arguments).await,
         other => Err(format!("this agent has no step {other}")),
     };
-    outcome.unwrap_or_else(|error| StepOutcome {
+    let mut outcome = outcome.unwrap_or_else(|error| StepOutcome {
         exit_code: -1,
         error,
         ..StepOutcome::default()
-    })
+    });
+    // It may quote the arguments.
+    let end = outcome.error.floor_char_boundary(MAX_ERROR);
+    outcome.error.truncate(end);
+    outcome
 }
 
 /// The request in the only argument.

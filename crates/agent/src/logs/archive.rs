@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use tokio::runtime::Handle;
 
 use super::LogScope;
 use crate::command::run;
+use crate::host_files::create_private;
 
 /// Longest output of a program in an archive. Units: bytes.
 const MAX_OUTPUT: u64 = 256 << 20;
@@ -158,7 +158,7 @@ impl LogArchive {
         sources: &[LogSource],
         bundle: Option<PathBuf>,
     ) -> io::Result<()> {
-        let gzip = GzEncoder::new(File::create(&self.path)?, Compression::fast());
+        let gzip = GzEncoder::new(create_private(&self.path)?, Compression::fast());
         let mut tar = tar::Builder::new(gzip);
         for source in sources {
             if let Some(mut output) = runtime.block_on(self.output(source))? {
@@ -205,11 +205,7 @@ impl LogArchive {
     /// A file that only this process has. Overlays of old kernels make none without a name.
     fn unnamed(&self) -> io::Result<File> {
         let path = self.path.with_added_extension("output");
-        let mut options = File::options();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(&path);
-        // Of a killed run.
-        let file = file.or_else(|_| fs::remove_file(&path).and_then(|()| options.open(&path)))?;
+        let file = create_private(&path)?;
         fs::remove_file(&path)?;
         Ok(file)
     }

@@ -18,6 +18,8 @@ use super::{StepContext, StepOutcome, only};
 /// Configuration of podman, which the installation uses.
 const AUTH_FILE: &str = "/root/.docker/config.json";
 const REGISTRIES: &str = "/etc/containers/registries.conf";
+/// Longest time for all images; the peer's service gives them 16 minutes.
+const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 /// The part of a layer that is downloaded. Units: bytes.
 const SAMPLE: usize = 16 << 20;
 /// Exit code when an image is missing, with the whole output. Source: assisted-installer-agent.
@@ -29,8 +31,8 @@ pub(super) async fn run(
 ) -> Result<StepOutcome, String> {
     let request: ContainerImageAvailabilityRequest = only(arguments)?;
     let client = client(context)?;
-    let seconds = u64::try_from(request.timeout).unwrap_or(0);
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    let timeout = Duration::from_secs(u64::try_from(request.timeout).unwrap_or(0));
+    let deadline = tokio::time::Instant::now() + timeout.min(MAX_TIMEOUT);
     let mut images = Vec::new();
     let mut problems = Vec::new();
     for name in request.images {

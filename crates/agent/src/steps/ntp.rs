@@ -35,6 +35,10 @@ async fn synchronize(request: &NtpSynchronizationRequest) -> Result<Vec<NtpSourc
         .map(str::trim)
         .filter(|name| !name.is_empty())
     {
+        if !is_name(server) {
+            tracing::warn!(server, "time source not added: it is no name or address");
+            continue;
+        }
         if is_known(server, &known).await {
             continue;
         }
@@ -49,6 +53,12 @@ async fn synchronize(request: &NtpSynchronizationRequest) -> Result<Vec<NtpSourc
 async fn sources() -> Result<Vec<NtpSource>, String> {
     let output = succeed("chronyc", &["-n", "sources"], TIMEOUT).await;
     Ok(parse(&output.map_err(|error| error.chain())?))
+}
+
+/// Whether a text is no more than one word of chrony's command.
+fn is_name(server: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-%".contains(&byte);
+    !server.starts_with('-') && server.bytes().all(is_part)
 }
 
 async fn is_known(server: &str, known: &[NtpSource]) -> bool {
@@ -101,6 +111,16 @@ fn is_unsynchronized(sources: &[NtpSource]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_sources_are_names_or_addresses() {
+        for server in ["0.pool.ntp.org", "10.0.0.1", "fe80::1%eno1", "a_b-c"] {
+            assert!(is_name(server), "{server}");
+        }
+        for server in ["a trust", "a\nshutdown", "-h", "a;b", "a\tport 22"] {
+            assert!(!is_name(server), "{server}");
+        }
+    }
 
     #[test]
     fn chrony_s_sources_are_read() {
