@@ -21,11 +21,11 @@ use crate::process::Process;
 /// Pause of a client after 503.
 const PAUSE: Duration = Duration::from_millis(20);
 
-async fn connect(server: &Server) -> PgConnection {
+pub(crate) async fn connect(server: &Server) -> PgConnection {
     server.database.options().connect().await.unwrap()
 }
 
-async fn execute(connection: &mut PgConnection, statement: &str) {
+pub(crate) async fn execute(connection: &mut PgConnection, statement: &str) {
     sqlx::query(AssertSqlSafe(statement))
         .execute(connection)
         .await
@@ -55,7 +55,7 @@ async fn trigger(connection: &mut PgConnection, table: &str, kinds: &str, body: 
 }
 
 /// Sends until the server accepts; it refuses with 503 and Retry-After only.
-async fn accepted(status: u16, send: impl AsyncFn() -> Answer) -> Value {
+pub(crate) async fn accepted(status: u16, send: impl AsyncFn() -> Answer) -> Value {
     loop {
         let answer = send().await;
         if answer.status != 503 {
@@ -66,12 +66,12 @@ async fn accepted(status: u16, send: impl AsyncFn() -> Answer) -> Value {
     }
 }
 
-fn registration(number: u32) -> Value {
+pub(crate) fn registration(number: u32) -> Value {
     json!({ "host_id": host_id(number), "discovery_agent_version": AGENT })
 }
 
 /// The inventory of a machine, with a name for each report.
-fn report(number: u32, round: u32) -> Value {
+pub(crate) fn report(number: u32, round: u32) -> Value {
     merged(
         inventory(number),
         json!({ "hostname": format!("host-{number}-{round}") }),
@@ -79,7 +79,7 @@ fn report(number: u32, round: u32) -> Value {
 }
 
 /// Asserts that hosts, their numbers, events and revisions fit together.
-async fn assert_consistent(connection: &mut PgConnection) {
+pub(crate) async fn assert_consistent(connection: &mut PgConnection) {
     for (claim, query) in [
         (
             "the count of an infra-env is that of its hosts",
@@ -464,8 +464,8 @@ fn clock_library(folder: &Path) -> PathBuf {
     library
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_clock_set_forward_ends_no_stage() {
+/// An installation continues, and the server works, while its clock jumps by `seconds`.
+async fn jump_of_the_clock(seconds: i64) {
     let mut server = Server::start().await;
     let (cluster, host) = installation::ready(&server).await;
     let path = format!("/v2/clusters/{cluster}");
@@ -506,17 +506,52 @@ async fn a_clock_set_forward_ends_no_stage() {
     let before = server
         .until("the monitor runs", async || after(0).await)
         .await;
-    fs::write(&file, "").unwrap();
+    fs::write(&file, seconds.to_string()).unwrap();
     // A pass that runs now may have read the clock before.
     let what = "the monitor has the new clock";
     server.until(what, async || after(before + 2).await).await;
-    let host: Value = serde_json::from_str(&get(&format!("{BASE}{host}")).await.unwrap()).unwrap();
-    assert_eq!(host["status"], "installing-in-progress", "{host}");
+    let seen: Value = serde_json::from_str(&get(&format!("{BASE}{host}")).await.unwrap()).unwrap();
+    assert_eq!(seen["status"], "installing-in-progress", "{seen}");
     let explained = get(&format!("{BASE}{path}/explain")).await.unwrap();
     assert!(
         explained.contains("waiting") && !explained.contains("overdue"),
         "{explained}"
     );
+    // Its agent is answered, and its reports are the latest.
+    let stage = json!({ "current_stage": "Writing image to disk", "progress_info": "50%" });
+    let put = client.put(format!("{}{BASE}{host}/progress", process.url));
+    let reported = put.json(&stage).send().await.unwrap();
+    assert!(reported.status().is_success(), "{reported:?}");
+    let polled = get(&format!("{BASE}{host}/instructions")).await.unwrap();
+    assert!(polled.contains("instructions"), "{polled}");
+    let seen: Value = serde_json::from_str(&get(&format!("{BASE}{host}")).await.unwrap()).unwrap();
+    assert_eq!(
+        seen["progress"]["current_stage"], stage["current_stage"],
+        "{seen}"
+    );
+    let now = after(0).await.unwrap();
+    server.until(what, async || after(now + 2).await).await;
+    // Set right again, nothing has ended meanwhile.
+    fs::remove_file(&file).unwrap();
+    let now = after(0).await.unwrap();
+    server.until(what, async || after(now + 2).await).await;
+    let seen: Value = serde_json::from_str(&get(&format!("{BASE}{host}")).await.unwrap()).unwrap();
+    assert_eq!(seen["status"], "installing-in-progress", "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_set_forward_ends_no_stage() {
+    jump_of_the_clock(3600).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_set_forward_by_days_ends_no_stage() {
+    jump_of_the_clock(3 * 24 * 3600).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_set_back_by_days_ends_no_stage() {
+    jump_of_the_clock(-3 * 24 * 3600).await;
 }
 
 type StepOutput = (&'static str, Value);
