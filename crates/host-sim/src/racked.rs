@@ -24,6 +24,8 @@ const ROWS: &str = "bmcs.csv";
 const AUTHORITY: &str = "bmc-ca.pem";
 /// The image that the machines boot.
 const IMAGE: &str = "discovery.iso";
+/// Longest image. Units: bytes.
+const IMAGE_BYTES: u64 = 16 << 30;
 /// Of its server, to connect or to go on.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -155,7 +157,13 @@ impl RackedMachines {
             source,
         };
         let mut file = File::create(&path).await.map_err(written)?;
+        let mut length = 0;
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            length += chunk.len() as u64;
+            if length > IMAGE_BYTES {
+                let reason = format!("has more than {IMAGE_BYTES} bytes");
+                return Err(Error::invalid("the image", reason));
+            }
             file.write_all(&chunk).await.map_err(written)?;
         }
         file.flush().await.map_err(written)?;

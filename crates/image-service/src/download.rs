@@ -1,28 +1,24 @@
 //! Resumable downloads of OS images into files.
 
 mod artifact;
+mod image_file;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, TryStreamExt as _};
+use futures_util::TryStreamExt as _;
 use model::Error;
 use oci::Reference;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
 use reqwest::{Client, StatusCode};
-use tokio::fs::{File, OpenOptions};
-use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
-use crate::settings::OCI_SCHEME;
+use image_file::ImageTarget;
 
-/// Bytes of one write: the network delivers a few kilobytes at a time, and each write is a task on the blocking pool.
-const PIECE: usize = 1 << 20;
+use crate::settings::OCI_SCHEME;
 
 /// Failure of a download.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +46,27 @@ pub(crate) enum DownloadError {
     /// The artifact is no live image.
     #[error("{0}")]
     Artifact(String),
+    /// The image passes the bound.
+    #[error(
+        "it has more than {limit} bytes, the MAX_OS_IMAGE_BYTES of one image: raise that, or correct the url"
+    )]
+    TooLarge {
+        /// Units: bytes.
+        limit: u64,
+    },
+    /// The file system would have less free space than the reserve.
+    #[error(
+        "{path} would leave {free} free bytes, less than the OS_IMAGE_RESERVE_BYTES of {reserve}: free some space, or \
+         enlarge the disk"
+    )]
+    NoSpace {
+        /// The file.
+        path: String,
+        /// Units: bytes.
+        free: u64,
+        /// Units: bytes.
+        reserve: u64,
+    },
     /// The file system refuses.
     #[error("writing {path}")]
     Disk {
@@ -59,6 +76,15 @@ pub(crate) enum DownloadError {
         #[source]
         source: io::Error,
     },
+}
+
+/// Bounds of the file of a download.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DownloadLimits {
+    /// Longest image. Units: bytes.
+    pub(crate) image_bytes: u64,
+    /// Free space that stays on the file system. Units: bytes.
+    pub(crate) reserve_bytes: u64,
 }
 
 /// Progress of a download. Units: bytes.
@@ -105,6 +131,8 @@ pub(crate) struct DownloadClient {
     pub(crate) query: BTreeMap<String, String>,
     /// The client of `oci` URLs.
     pub(crate) registries: oci_client::Client,
+    /// Bounds of each file.
+    pub(crate) limits: DownloadLimits,
 }
 
 /// A download that resumes after a failure while the server still has the same version of the file.
@@ -128,8 +156,7 @@ impl ImageDownload {
     ) -> Result<(), DownloadError> {
         if let Some(reference) = url.strip_prefix(OCI_SCHEME) {
             let reference: Reference = reference.parse()?;
-            let registries = &client.registries;
-            let fetch = artifact::fetch(registries, reference, architecture, path, progress);
+            let fetch = artifact::fetch(client, reference, architecture, path, progress);
             return Box::pin(fetch).await;
         }
         let mut parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;
@@ -169,24 +196,20 @@ impl ImageDownload {
         };
         let validator = validator(response.headers());
         let announced = response.content_length().map(|length| start + length);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(start == 0)
-            .append(start > 0)
-            .open(path)
-            .await
-            .map_err(|error| disk(path, error))?;
-        progress.begin(start, announced);
-        let chunks = response.bytes_stream().map_err(connection);
-        let received = receive(chunks, path, &mut file, progress).await;
+        let target = ImageTarget {
+            path,
+            progress,
+            limits: client.limits,
+        };
+        let mut file = target.open(start, announced).await?;
+        let received = file.receive(response.bytes_stream().map_err(connection));
+        let received = received.await;
         let found = progress.received();
         if let Err(error) = received {
             self.left = validator.map(|validator| (validator, found));
             return Err(error);
         }
-        // Synced before the caller renames it: after a crash, a file under its final name is whole.
-        file.sync_all().await.map_err(|error| disk(path, error))?;
+        file.sync().await?;
         match announced {
             Some(announced) if announced != found => {
                 Err(DownloadError::Length { found, announced })
@@ -196,51 +219,9 @@ impl ImageDownload {
     }
 }
 
-/// Writes the body to the file. `progress` counts the bytes in the file, also after an error.
-async fn receive(
-    chunks: impl Stream<Item = Result<Bytes, DownloadError>>,
-    path: &Path,
-    file: &mut File,
-    progress: &DownloadProgress,
-) -> Result<(), DownloadError> {
-    let mut chunks = pin!(chunks);
-    let mut pending = BytesMut::with_capacity(PIECE);
-    let outcome = loop {
-        match chunks.try_next().await {
-            Ok(Some(chunk)) => pending.extend_from_slice(&chunk),
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-        while pending.len() >= PIECE {
-            write(path, file, &pending.split_to(PIECE), progress).await?;
-        }
-    };
-    // Also after an error: the next attempt resumes from there.
-    write(path, file, &pending, progress).await?;
-    file.flush().await.map_err(|error| disk(path, error))?;
-    outcome
-}
-
-async fn write(
-    path: &Path,
-    file: &mut File,
-    piece: &[u8],
-    progress: &DownloadProgress,
-) -> Result<(), DownloadError> {
-    let written = file.write_all(piece).await;
-    written.map_err(|error| disk(path, error))?;
-    progress.received.fetch_add(piece.len() as u64, Relaxed);
-    Ok(())
-}
-
 /// The URL may hold credentials, so it stays out of errors.
 fn connection(error: reqwest::Error) -> DownloadError {
     DownloadError::Connection(error.without_url())
-}
-
-fn disk(path: &Path, source: io::Error) -> DownloadError {
-    let path = path.display().to_string();
-    DownloadError::Disk { path, source }
 }
 
 /// Validator for a later `If-Range`: a strong entity tag, or the date.

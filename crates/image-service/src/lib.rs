@@ -29,7 +29,7 @@ use service::{CancellationToken, Error};
 pub use settings::{OsImage, Settings};
 
 use catalog::ImageCatalog;
-use download::DownloadClient;
+use download::{DownloadClient, DownloadLimits};
 use http::ComposedImages;
 use image::agent::AgentArchives;
 use installer_api::InstallerApi;
@@ -67,6 +67,10 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         headers: headers.map_err(|reason| Error::new("OS_IMAGES_REQUEST_HEADERS", reason))?,
         query: settings.os_images_request_query_params.0.clone(),
         registries,
+        limits: DownloadLimits {
+            image_bytes: settings.max_os_image_bytes,
+            reserve_bytes: settings.os_image_reserve_bytes,
+        },
     };
     let file = match settings.os_images_file.as_deref() {
         Some(path) => {

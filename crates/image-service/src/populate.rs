@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use model::Error;
 use service::CancellationToken;
 use service::health::Health;
 use sha2::{Digest as _, Sha256};
@@ -28,8 +29,31 @@ const PARALLEL_DOWNLOADS: usize = 4;
 /// Bytes in the file of an OS image, while it is downloaded and after.
 const DOWNLOADED: &str = "atoll_os_image_downloaded_bytes";
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// Backoff while the source, or the file of an administrator, is missing.
+const RETRY: Backoff = Backoff {
+    first: Duration::from_secs(1),
+    longest: Duration::from_mins(1),
+};
+/// Backoff after a download that was in vain: another attempt costs the whole image again.
+const REPEATED_DOWNLOAD: Backoff = Backoff {
+    first: Duration::from_secs(5),
+    longest: Duration::from_mins(15),
+};
+
+/// Pauses between attempts, which double.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Backoff {
+    first: Duration,
+    longest: Duration,
+}
+
+impl Backoff {
+    /// The pause after the failure number `failures`, which counts from 0.
+    fn pause(self, failures: u32) -> Duration {
+        let doubled = self.first.saturating_mul(2_u32.saturating_pow(failures));
+        self.longest.min(doubled)
+    }
+}
 
 /// Reason why a base image is not populated.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +86,25 @@ enum PopulateError {
         #[source]
         source: std::io::Error,
     },
+    /// The download is complete, and no live image or another one.
+    #[error("the download cannot be used")]
+    Unusable(#[source] Box<PopulateError>),
+}
+
+impl PopulateError {
+    /// The backoff before the next attempt.
+    fn backoff(&self) -> Backoff {
+        use DownloadError::{NoSpace, Registry, TooLarge};
+        match self {
+            Self::Unusable(_)
+            | Self::Download {
+                // Invalid: another digest, or no reference.
+                source: TooLarge { .. } | NoSpace { .. } | Registry(Error::Invalid { .. }),
+                ..
+            } => REPEATED_DOWNLOAD,
+            _ => RETRY,
+        }
+    }
 }
 
 struct Populate {
@@ -155,7 +198,7 @@ impl PopulateTasks {
 
 impl Populate {
     async fn bring(self: Arc<Self>, base: Arc<CatalogImage>) {
-        let mut pause = FIRST_PAUSE;
+        let mut failures = 0;
         let mut download = ImageDownload::default();
         loop {
             match self.provide(&base, &mut download).await {
@@ -174,6 +217,7 @@ impl Populate {
                 Err(error) => {
                     base.has_failed.store(true, Ordering::Relaxed);
                     self.report();
+                    let pause = error.backoff().pause(failures);
                     let error = model::error::chain(&error);
                     let (version, pause_s) = (&base.version, pause.as_secs());
                     tracing::warn!(
@@ -183,10 +227,10 @@ impl Populate {
                         pause_s,
                         "OS image not populated, retrying"
                     );
+                    tokio::time::sleep(pause).await;
+                    failures += 1;
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = LONGEST_PAUSE.min(pause * 2);
         }
     }
 
@@ -290,13 +334,22 @@ impl Populate {
         let (url, architecture) = (&base.url, &base.architecture);
         let fetch = download.fetch(&self.client, url, architecture, &partial, &base.progress);
         let fetched = while_reported(fetch, &gauge, &base.progress).await;
-        fetched.map_err(|source| PopulateError::Download {
+        let fetched = fetched.map_err(|source| PopulateError::Download {
             from: without_secrets(&base.url),
             source,
-        })?;
+        });
         // Checked before it gets its final name: a truncated image would be served for ever.
-        if let Err(error) = check(base, &partial).await {
-            tokio::fs::remove_file(&partial).await.ok();
+        let checked = match fetched {
+            Ok(()) => check(base, &partial)
+                .await
+                .map_err(|error| PopulateError::Unusable(Box::new(error))),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = checked {
+            // Its bytes are of no use, or others need their space.
+            if error.backoff() == REPEATED_DOWNLOAD {
+                tokio::fs::remove_file(&partial).await.ok();
+            }
             return Err(error);
         }
         let moved = publish(&partial, own).await;
@@ -405,5 +458,17 @@ fn without_secrets(url: &str) -> String {
             url.to_string()
         }
         Err(_) => "the url of OS_IMAGES".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let pause = |failures| REPEATED_DOWNLOAD.pause(failures).as_secs();
+        assert_eq!([0, 1, 2, 3].map(pause), [5, 10, 20, 40]);
+        assert_eq!([8, 100].map(pause), [900, 900]);
     }
 }

@@ -63,6 +63,10 @@ service::settings! {
         /// Logins for the registries of OS images, in the format of a pull secret. Default: the auth files of podman and
         /// docker.
         registry_auth_file: Option<PathBuf> = "",
+        /// Longest OS image that is downloaded; longer ones are refused. In bytes.
+        max_os_image_bytes: u64 = "17179869184",
+        /// Free space that downloads of OS images leave on the file system of DATA_DIR, at most a sixteenth of it. In bytes.
+        os_image_reserve_bytes: u64 = "1073741824",
         /// Scheme of the installer API.
         assisted_service_scheme: String = "http",
         /// Host and port of the installer API.
@@ -190,6 +194,20 @@ impl ServerSettings for Settings {
         let requests = Bound::Count(streams, "requests");
         let setting = "MAX_CONCURRENT_REQUESTS";
         vec![
+            Limit::fixed(
+                "OS image",
+                Bound::Bytes(self.max_os_image_bytes),
+                "download",
+                "refused, and tried again after 5 s to 15 min",
+            )
+            .set_by("MAX_OS_IMAGE_BYTES"),
+            Limit::fixed(
+                "free space besides OS images",
+                Bound::Bytes(self.os_image_reserve_bytes),
+                "file system of DATA_DIR",
+                "the download stops, and is tried again after 5 s to 15 min",
+            )
+            .set_by("OS_IMAGE_RESERVE_BYTES"),
             Limit::fixed("image streams", requests, "server", "waits").set_by(setting),
             Limit::fixed("image queue", requests, "server", "503 at once").set_by(setting),
             Limit::fixed(
@@ -283,6 +301,11 @@ impl ServerSettings for Settings {
                 "{url:?} is not an http or https URL without quotes and other special characters"
             );
             problems.push(Problem::new("IMAGE_SERVICE_BASE_URL", reason));
+        }
+        if self.max_os_image_bytes == 0 {
+            let reason =
+                "0 would refuse every download; expected a number of bytes, such as 17179869184";
+            problems.push(Problem::new("MAX_OS_IMAGE_BYTES", reason));
         }
         if self.max_concurrent_requests == 0 {
             let reason = "0 would refuse every image; expected 1 or more";
@@ -448,6 +471,7 @@ mod tests {
             assisted_service_scheme: "ftp".to_owned(),
             image_service_base_url: Some("image:8888".to_owned()),
             max_concurrent_requests: 0,
+            max_os_image_bytes: 0,
             os_images_request_headers: JsonVar([("a b".to_owned(), "c".to_owned())].into()),
             os_images: JsonVar(vec![
                 image("4.18"),
@@ -471,6 +495,7 @@ mod tests {
             "ASSISTED_SERVICE_HOST",
             "IMAGE_SERVICE_BASE_URL",
             "MAX_CONCURRENT_REQUESTS",
+            "MAX_OS_IMAGE_BYTES",
             "OS_IMAGES_REQUEST_HEADERS",
             "OS_IMAGES",
         ] {

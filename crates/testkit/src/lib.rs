@@ -14,6 +14,7 @@ pub mod release;
 pub mod s3;
 pub mod signer;
 mod skip;
+pub mod small_disk;
 pub mod tokens;
 pub mod wire;
 

@@ -5,13 +5,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use futures_util::TryStreamExt as _;
-use model::Error;
 use oci::live_image::TITLE;
 use oci::{Descriptor, Hasher, Kind, Platform, Reference};
 use oci_client::Client;
-use tokio::fs::OpenOptions;
 
-use super::{DownloadError, DownloadProgress, disk, receive};
+use super::image_file::ImageTarget;
+use super::{DownloadClient, DownloadError, DownloadProgress};
 
 /// End of the name of a live image.
 const EXTENSION: &str = ".iso";
@@ -21,33 +20,27 @@ const HASHED: usize = 1 << 20;
 /// Downloads the live image of an artifact into `path`, after the bytes of an earlier attempt, and syncs it. The digest
 /// covers both.
 pub(super) async fn fetch(
-    client: &Client,
+    client: &DownloadClient,
     reference: Reference,
     architecture: &str,
     path: &Path,
     progress: &DownloadProgress,
 ) -> Result<(), DownloadError> {
-    let blob = live_image(client, &reference, architecture).await?;
+    let target = ImageTarget {
+        path,
+        progress,
+        limits: client.limits,
+    };
+    let registries = &client.registries;
+    let blob = live_image(registries, &reference, architecture).await?;
     let (hasher, held) = held(path.to_owned(), blob.clone())
         .await
-        .map_err(|error| disk(path, error))?;
-    let mut options = OpenOptions::new();
-    options.create(true).write(true);
-    options.truncate(held == 0).append(held > 0);
-    let mut file = options
-        .open(path)
-        .await
-        .map_err(|error| disk(path, error))?;
-    progress.begin(held, Some(blob.size));
-    let chunks = client.blob_stream_after(&reference, &blob, hasher, held);
+        .map_err(|error| target.disk(error))?;
+    let mut file = target.open(held, Some(blob.size)).await?;
+    let chunks = registries.blob_stream_after(&reference, &blob, hasher, held);
     let chunks = chunks.await?.map_err(DownloadError::Registry);
-    let received = receive(chunks, path, &mut file, progress).await;
-    if let Err(DownloadError::Registry(Error::Invalid { .. })) = &received {
-        // Of another image, or damaged: the next attempt begins again.
-        tokio::fs::remove_file(path).await.ok();
-    }
-    received?;
-    file.sync_all().await.map_err(|error| disk(path, error))
+    file.receive(chunks).await?;
+    file.sync().await
 }
 
 /// The layer with the live image.

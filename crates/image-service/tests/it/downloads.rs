@@ -16,6 +16,7 @@ use image_service::{OsImage, Settings};
 use service::CancellationToken;
 use service::settings::JsonVar;
 use testkit::iso::LiveImageOptions;
+use testkit::small_disk::SmallDisk;
 
 use crate::world::{ID, World, os_image, own_file};
 
@@ -487,4 +488,146 @@ async fn files_stay_until_the_added_images_are_known() {
     .await;
     world.ready().await;
     assert!(added.exists());
+}
+
+/// A server of a body without end or length; it counts its bytes, and its requests that ended.
+async fn serve_endless() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    /// Counts the end of a body.
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let (sent, ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (bytes, ends) = (Arc::clone(&sent), Arc::clone(&ended));
+    let handler = async move || {
+        let counted = Counted(Arc::clone(&ends));
+        let bytes = Arc::clone(&bytes);
+        let piece = Bytes::from(vec![7; 64 << 10]);
+        Body::from_stream(futures_util::stream::repeat_with(move || {
+            let _ = &counted;
+            bytes.fetch_add(piece.len(), Ordering::SeqCst);
+            Ok::<_, std::io::Error>(piece.clone())
+        }))
+    };
+    let origin = serve(Router::new().route("/live.iso", get(handler))).await;
+    (format!("{origin}/live.iso"), sent, ended)
+}
+
+/// A server of `body`; it counts its requests.
+async fn serve_counted(
+    body: impl Fn() -> Response + Clone + Send + Sync + 'static,
+) -> (String, Arc<AtomicUsize>) {
+    let requests = Arc::<AtomicUsize>::default();
+    let counted = Arc::clone(&requests);
+    let handler = async move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        body()
+    };
+    let origin = serve(Router::new().route("/live.iso", get(handler))).await;
+    (format!("{origin}/live.iso"), requests)
+}
+
+// limit: OS image
+#[tokio::test]
+async fn downloads_end_at_the_bound() {
+    let (_directory, path) = source(&LiveImageOptions::default());
+    let image = Bytes::from(std::fs::read(&path).unwrap());
+    let length = image.len() as u64;
+    let (url, requests) = serve_counted(move || image.clone().into_response()).await;
+    let with_bound = |bound: u64, url: String| {
+        World::without_image(tempfile::tempdir().unwrap(), move |settings| {
+            settings.os_images = JsonVar(vec![os_image(&url)]);
+            settings.max_os_image_bytes = bound;
+        })
+    };
+    with_bound(length, url.clone()).await.ready().await;
+    let refusing = with_bound(length - 1, url).await;
+    wait_for("another attempt", async || {
+        requests.load(Ordering::SeqCst) > 2
+    })
+    .await;
+    assert_eq!(refusing.get("/ready").send().await.unwrap().status(), 503);
+    assert!(!own_file(refusing.data.path()).exists());
+
+    // Without a length, what has arrived is counted.
+    let (url, sent, ended) = serve_endless().await;
+    let bound: usize = 4 << 20;
+    let world = with_bound(bound as u64, url).await;
+    wait_for("the end of the download", async || {
+        ended.load(Ordering::SeqCst) > 0 && names(world.data.path()).is_empty()
+    })
+    .await;
+    // Buffers of the sockets have some bytes more.
+    let sent = sent.load(Ordering::SeqCst);
+    assert!((bound..bound + (64 << 20)).contains(&sent), "{sent}");
+}
+
+// limit: free space besides OS images
+#[tokio::test]
+async fn downloads_leave_free_space() {
+    let (disk_size, reserve): (usize, u64) = (32 << 20, 2 << 20);
+    let folder = tempfile::tempdir().unwrap();
+    let disk = SmallDisk::mount(folder.path(), disk_size).await;
+    let free = || {
+        let found = rustix::fs::statvfs(disk.path()).unwrap();
+        found.f_bavail * found.f_frsize
+    };
+    let with_image = async |url: &str| {
+        World::without_image(tempfile::tempdir().unwrap(), |settings| {
+            settings.os_images = JsonVar(vec![os_image(url)]);
+            settings.data_dir = disk.path().to_owned();
+            // A sixteenth of the disk.
+            settings.os_image_reserve_bytes = u64::MAX;
+        })
+        .await
+    };
+    let large = move || {
+        let piece = || Ok::<_, std::io::Error>(Bytes::from_static(&[7; 4096]));
+        let pieces = futures_util::stream::repeat_with(piece);
+        let length = [(header::CONTENT_LENGTH, disk_size)];
+        (length, Body::from_stream(pieces)).into_response()
+    };
+    let (url, requests) = serve_counted(large).await;
+    let world = with_image(&url).await;
+    let mut least = free();
+    wait_for("another attempt", async || {
+        least = least.min(free());
+        requests.load(Ordering::SeqCst) > 1
+    })
+    .await;
+    drop(world);
+    assert!(least > 30 << 20, "nothing of it is written: {least}");
+
+    let (url, _, ended) = serve_endless().await;
+    let _world = with_image(&url).await;
+    wait_for("the end of the download", async || {
+        least = least.min(free());
+        ended.load(Ordering::SeqCst) > 0 && names(disk.path()).is_empty()
+    })
+    .await;
+    assert!((reserve..16 << 20).contains(&least), "{least}");
+}
+
+#[tokio::test]
+async fn a_failed_checksum_is_not_retried_at_once() {
+    let (_directory, path) = source(&LiveImageOptions::default());
+    let image = Bytes::from(std::fs::read(&path).unwrap());
+    let (url, requests) = serve_counted(move || image.clone().into_response()).await;
+    let started = Instant::now();
+    let world = World::without_image(tempfile::tempdir().unwrap(), |settings| {
+        let sha256 = "0".repeat(64);
+        settings.os_images = JsonVar(vec![OsImage {
+            sha256,
+            ..os_image(&url)
+        }]);
+    })
+    .await;
+    wait_for("another attempt", async || {
+        requests.load(Ordering::SeqCst) > 1
+    })
+    .await;
+    assert!(started.elapsed() >= Duration::from_secs(5));
+    assert_eq!(world.get("/ready").send().await.unwrap().status(), 503);
 }
