@@ -78,3 +78,18 @@ fn ready(health: &Health, catalog: &ImageCatalog) -> Response {
     let waiting = catalog.waiting().into_iter();
     health::unavailable(waiting.map(|image| image + "\n").collect::<String>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_routes_are_masked() {
+        for route in [BY_API_KEY, BY_TOKEN] {
+            let path = route.replace("{image_id}", "s3cret");
+            let masked = net::masks::masked(&path);
+            assert_eq!(masked, route.replace("{image_id}", net::masks::HIDDEN));
+            assert_eq!(net::masks::masked(&of(&path)), of(&masked));
+        }
+    }
+}

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "certificates")]
 pub mod certificate;
+pub mod masks;
 #[cfg(feature = "http-client")]
 pub mod redirect;
 pub mod resolve;

@@ -212,7 +212,7 @@ fn check(url: &Url, response: &Response) -> Result<(), Error> {
     }
 }
 
-/// A URL for messages, without user, password and query.
+/// A URL for messages, without user, password, query, and tokens in its path.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
     // Fails for URLs that cannot have a user.
@@ -220,7 +220,7 @@ pub fn shown(url: &Url) -> String {
     let _ = url.set_password(None);
     url.set_query(None);
     url.set_fragment(None);
-    url.into()
+    crate::masks::masked(url.as_str()).into_owned()
 }
 
 fn unwritable(path: &Path, error: std::io::Error) -> Error {
@@ -235,5 +235,7 @@ mod tests {
     fn messages_have_no_credentials() {
         let url = "https://user:secret@a.example/graph?token=secret#x";
         assert_eq!(shown(&url.parse().unwrap()), "https://a.example/graph");
+        let url = "http://i/bytoken/secret/full.iso".parse().unwrap();
+        assert_eq!(shown(&url), "http://i/bytoken/[hidden]/full.iso");
     }
 }

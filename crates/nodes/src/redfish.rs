@@ -43,7 +43,6 @@ pub use connector::{BmcAccess, BmcCredentials, RedfishConnector};
 pub use disks::BmcDisk;
 pub use endpoint::RedfishEndpoint;
 pub use error::BmcError;
-pub use image_address::{image_token, without_image_tokens};
 pub use insert_form::InsertForm;
 pub use inventory::{BmcInventory, BmcNic};
 pub use many::{

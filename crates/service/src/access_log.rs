@@ -1,7 +1,7 @@
 //! The access log: one line per request, and one per passed connection at its end.
 //!
 //! Lines are events of the target [`TARGET`], which [`crate::logs`] writes to standard output. No header but the host,
-//! and no query is written: both may carry tokens. Texts of clients are ASCII, cut, and without control characters.
+//! no query and no token in a path is written: all may carry secrets. Texts of clients are ASCII, cut, and without control characters.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +17,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use net::masks::masked;
 
 use crate::layers::method_label;
 use crate::server::{ClientAddress, IpNetworks, RequestCounter, requested_host};
@@ -93,7 +94,7 @@ impl LoggedRequest {
             client: ClientAddress::of(peer.ip(), request.headers(), trusted).ip,
             method: method_label(request.method()),
             host: plain(&host),
-            path: plain(request.uri().path()),
+            path: plain(&masked(request.uri().path())),
             tls: connection.and_then(RequestCounter::tls),
             replica: replica.clone(),
             status: 0,

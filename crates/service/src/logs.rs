@@ -1,9 +1,11 @@
-//! Structured logs on standard error, and the access log on standard output.
+//! Structured logs on standard error, and the access log on standard output. No line has a secret of a URL.
 
+mod masked;
 mod queue;
 
 use std::io::IsTerminal;
 
+use masked::Masked;
 use queue::LineQueue;
 pub(crate) use queue::finish;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -33,7 +35,7 @@ pub fn init(level: &str, format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer()
         // The reader of the log may be killed; an error message on the same broken pipe would panic.
         .log_internal_errors(false)
-        .with_writer(std::io::stderr);
+        .with_writer(Masked(std::io::stderr));
     let is_text =
         |is_terminal| format == LogFormat::Text || (format == LogFormat::Auto && is_terminal);
     let lines = if is_text(std::io::stderr().is_terminal()) {
@@ -43,7 +45,7 @@ pub fn init(level: &str, format: LogFormat) {
     };
     let accesses = tracing_subscriber::fmt::layer()
         .log_internal_errors(false)
-        .with_writer(LineQueue);
+        .with_writer(Masked(LineQueue));
     let accesses = if is_text(std::io::stdout().is_terminal()) {
         accesses.with_target(false).boxed()
     } else {

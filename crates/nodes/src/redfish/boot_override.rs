@@ -9,7 +9,7 @@ use url::Url;
 use super::bmc::Bmc;
 use super::document::RedfishDocument;
 use super::error::BmcError;
-use super::image_address::{shown_address, shown_url};
+use super::image_address::shown_address;
 use super::quirks::{BmcQuirks, OverrideModeUse, VirtualCdBoot};
 use super::timing::PollDeadline;
 
@@ -29,7 +29,10 @@ impl fmt::Debug for BootTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::VirtualCd => f.write_str("VirtualCd"),
-            Self::UefiHttp(uri) => f.debug_tuple("UefiHttp").field(&shown_url(uri)).finish(),
+            Self::UefiHttp(uri) => f
+                .debug_tuple("UefiHttp")
+                .field(&net::web::shown(uri))
+                .finish(),
             Self::Disk => f.write_str("Disk"),
         }
     }

@@ -7,7 +7,6 @@ use url::Url;
 use super::bmc::Bmc;
 use super::error::BmcError;
 use super::http::RedfishRequest;
-use super::image_address::shown_url;
 use super::insert_form::InsertForm;
 use super::link::RedfishPath;
 use super::media_slot::{MediaSlot, unsupported};
@@ -185,7 +184,7 @@ impl Bmc {
         }
         Err(BmcError::NotApplied {
             doing: "insert the medium",
-            expected: shown_url(image),
+            expected: net::web::shown(image),
             seen: read.content(),
             cause,
         })

@@ -8,7 +8,6 @@ use super::bmc::Bmc;
 use super::boot_order::BootOrder;
 use super::boot_override::BootTarget;
 use super::error::BmcError;
-use super::image_address::shown_url;
 use super::power::PowerAction;
 
 /// The medium of a boot.
@@ -35,7 +34,7 @@ impl fmt::Debug for BootMedium {
             Self::VirtualMedia { image, .. } => ("VirtualMedia", image),
             Self::UefiHttp { uri } => ("UefiHttp", uri),
         };
-        f.debug_tuple(name).field(&shown_url(url)).finish()
+        f.debug_tuple(name).field(&net::web::shown(url)).finish()
     }
 }
 

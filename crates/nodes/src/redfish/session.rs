@@ -13,7 +13,6 @@ use super::document::RedfishDocument;
 use super::endpoint::SERVICE_ROOT;
 use super::error::BmcError;
 use super::http::{ExchangeFailure, RedfishHttp, RedfishReply, RedfishRequest};
-use super::image_address::image_token;
 use super::link::RedfishPath;
 use super::message::{RedfishMessage, messages, reason, without_secrets};
 use super::quirks::LoginMethod;
@@ -311,7 +310,7 @@ impl RedfishSession {
     pub(super) fn hide_tokens(&mut self, url: &Url) {
         let query = url.query().map(str::to_owned);
         let values = url.query_pairs().map(|(_, value)| value.into_owned());
-        let token = image_token(url.path()).map(str::to_owned);
+        let token = net::masks::token(url.path()).map(str::to_owned);
         let texts = query.into_iter().chain(values).chain(token);
         // Short ones are no secrets, and would hide words.
         for text in texts.filter(|text| text.len() >= 8) {

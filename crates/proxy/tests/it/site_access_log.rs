@@ -55,7 +55,11 @@ async fn each_request_has_one_line() {
     let requests = [
         (new, "API.site.test:443", "/a//b?token=s3cret"),
         (old, "files.site.test", "/a%20b"),
-        (new, "web.site.test", "/"),
+        (
+            new,
+            "web.site.test",
+            "/bytoken/s3cret.s3cret/4.18/x86_64/full.iso?api_key=s3cret",
+        ),
         (new, "a b", "/refused"),
     ];
     let mut lengths = Vec::new();
@@ -78,7 +82,17 @@ async fn each_request_has_one_line() {
             &new,
         ),
         (["GET", "files.site.test", "/a%20b"], 200, 7, &none, &old),
-        (["GET", "web.site.test", "/"], 503, lengths[2], &none, &new),
+        (
+            [
+                "GET",
+                "web.site.test",
+                "/bytoken/[hidden]/4.18/x86_64/full.iso",
+            ],
+            503,
+            lengths[2],
+            &none,
+            &new,
+        ),
         (["GET", "a b", "/refused"], 400, lengths[3], &none, &new),
         (["POST", "d", "/x"], 301, 0, &none, &none),
     ]) {

@@ -5,15 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::bmc_boot::BmcBootState;
 use model::time::Timestamp;
-use nodes::redfish::{image_token, without_image_tokens};
+use net::masks::{HIDDEN, masked, token};
 use uuid::Uuid;
 
 use crate::db::bmc_boots::BmcBootChange;
 
 /// Longest stored error. Units: characters.
 pub(crate) const ERROR_LENGTH: usize = 1000;
-/// Shown in place of a token.
-const HIDDEN: &str = "[hidden]";
 
 /// A report on one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,9 +103,9 @@ pub(super) fn storable(text: &str, image_path: &str) -> String {
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
-    let mut text = without_image_tokens(&text);
+    let mut text = masked(&text).into_owned();
     // A BMC may repeat the token elsewhere than in an address.
-    if let Some(own) = image_token(image_path) {
+    if let Some(own) = token(image_path) {
         text = text.replace(own, HIDDEN);
     }
     text.chars().take(ERROR_LENGTH).collect()
