@@ -168,7 +168,8 @@ async function startOnce({ content = true }: SiteOptions): Promise<Site> {
     name: "atoll",
     args: ["up", "--supervised", "--data", data, "--ports-from", String(await freePorts()), "--env-file", settings],
     log: join(data, "up.log"),
-    env: { STATIC_ROOT },
+    // Simulated BMCs are on loopback addresses.
+    env: { STATIC_ROOT, BMC_NETWORKS: "127.0.0.0/8" },
   };
   const services = start(up);
   const children: ChildProcess[] = [];

@@ -11,7 +11,7 @@ use model::hardware::VersionedHostRequirements;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage, ReleaseSource};
 use oci_client::signature::SignatureStore;
 use rules::InstallationPolicy;
-use service::server::HttpSettings;
+use service::server::{HttpSettings, IpNetworks};
 use service::settings::{CommaList, JsonVar, Secret, Setting, Shape};
 use url::Url;
 
@@ -384,6 +384,9 @@ service::settings! {
         work_dir: PathBuf = "/data",
         /// PEM file of the certificate authorities of BMCs, beside those of the system.
         bmc_ca_file: Option<PathBuf> = "",
+        /// Networks in which BMCs are; this API connects to no other address for them. Its services and this machine are left
+        /// out, unless a network is their address alone, as in 10.0.0.5/32.
+        bmc_networks: IpNetworks = "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7",
         /// Longest time that credentials of BMCs stay in memory for an ejection after the installation.
         bmc_credentials_lifetime: Duration = "24h",
         /// Skip verification of this API's certificate in agents and nodes.

@@ -27,6 +27,7 @@ mod many;
 mod media;
 mod media_slot;
 mod message;
+mod networks;
 mod patch;
 mod power;
 mod procedure;
@@ -51,6 +52,7 @@ pub use many::{
 };
 pub use media_slot::MediaSlot;
 pub use message::RedfishMessage;
+pub use networks::BmcNetworks;
 pub use power::{FencedHost, PowerAction, PowerState};
 pub use procedure::{BootMedium, BootStep, boot_from, boot_from_disk, finish_installation};
 pub use quirks::{BmcQuirks, LoginMethod, OverrideModeUse, QUIRKS, VirtualCdBoot};

@@ -4,6 +4,7 @@
 //! becomes a failure; a host is booted by one request at a time.
 
 mod eject;
+mod networks;
 mod progress;
 mod run;
 mod targets;
@@ -196,13 +197,15 @@ impl ApiServer {
     pub(super) async fn redfish_connector(&self) -> Result<RedfishConnector, Error> {
         let path = self.settings.bmc_ca_file.clone();
         let doing = "reading BMC_CA_FILE";
-        blocking::run(doing, move || {
+        let connector = blocking::run(doing, move || {
             let ca = path.map(std::fs::read).transpose();
             let ca = ca.map_err(|error| Error::internal(doing, error))?;
             RedfishConnector::new(ca.as_deref(), RedfishTiming::default())
                 .map_err(|error| Error::internal(doing, error))
-        })
-        .await
+        });
+        let networks = networks::of_bmcs(&self.settings);
+        let (connector, networks) = tokio::join!(connector, networks);
+        Ok(connector?.within(networks))
     }
 
     async fn insert_bmc_boots(&self, new: &NewBmcBoots) -> Result<(), Error> {

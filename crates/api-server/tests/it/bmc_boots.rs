@@ -1,7 +1,9 @@
 //! Boots of hosts by simulated BMCs.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
+use api_server::Settings;
 use host_sim::bmc::{
     BmcBootSource, BmcFault, BmcFaultRule, BmcProfile, BmcRack, BmcRackPlan, SimulatedPower,
 };
@@ -10,6 +12,8 @@ use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::NamedTempFile;
 use testkit::postgres;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::harness::{Server, merged};
 use crate::installation::{install, progress, ready, reply_until, wait_status};
@@ -134,7 +138,7 @@ async fn hosts_boot_the_image_and_a_failure_concerns_its_own_host() {
         "{}",
         reason(2)
     );
-    assert!(reason(3).contains("is not trusted"), "{}", reason(3));
+    assert!(reason(3).contains("BMC_NETWORKS"), "{}", reason(3));
     let none = json!("0001-01-01T00:00:00.000Z");
     for host in &hosts {
         assert!(
@@ -184,6 +188,74 @@ async fn certificates_are_verified_unless_asked_otherwise() {
     server.post(&path, &request).await.expect(202);
     all(&server, &path, &["failed", "done"]).await;
     assert!(site.rack.bmcs()[0].requests().is_empty());
+}
+
+/// The origin of a server that answers each request with `response`, after it has read some of it.
+async fn other_server(response: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(response.as_bytes()).await;
+        }
+    });
+    origin
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_before_a_bmc_is_known_are_alike() {
+    let site = BmcSite::of(2).await;
+    let (server, path) = site.server().await;
+    site.rack.bmcs()[1].add_fault(BmcFaultRule::always(BmcFault::OtherCertificate));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let found = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+    let missing = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let redirect = "HTTP/1.1 302 Found\r\nlocation: http://10.0.0.1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let login = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let addresses = [
+        closed,
+        other_server(found).await,
+        other_server(missing).await,
+        other_server(redirect).await,
+        other_server(login).await,
+        other_server("SSH-2.0-OpenSSH_9.9\r\n").await,
+        "https://nowhere.invalid".to_owned(),
+        "https://192.0.2.1".to_owned(),
+    ];
+    let bmcs = addresses.iter().enumerate().map(|(at, address)| {
+        let login = json!({ "username": "admin", "password": PASSWORD });
+        merged(
+            login,
+            json!({ "name": format!("a{at}"), "address": address }),
+        )
+    });
+    let mut request = json!({ "bmcs": bmcs.collect::<Vec<_>>() });
+    request["bmcs"].as_array_mut().unwrap().push(site.bmc(1));
+    server.post(&path, &request).await.expect(202);
+    let mut hosts = all(&server, &path, &["failed"; 9]).await;
+
+    // In none of the networks, it gets no request at all.
+    let other = Server::with(|settings| {
+        settings.bmc_networks = Settings::default().bmc_networks;
+        settings.bmc_ca_file = Some(site.ca.path().to_owned());
+    })
+    .await;
+    let path = format!("/v2/infra-envs/{}/bmc-boot", other.infra_env(None).await);
+    let mut request = site.request();
+    request["bmcs"][1]["address"] = "https://localhost".into();
+    other.post(&path, &request).await.expect(202);
+    hosts.extend(all(&other, &path, &["failed"; 2]).await);
+    assert!(site.rack.bmcs()[0].requests().is_empty());
+
+    let texts: BTreeSet<_> = hosts
+        .iter()
+        .map(|host| host["error"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts.first().unwrap().contains("BMC_NETWORKS"), "{texts:?}");
 }
 
 // limit: BMCs served at a time

@@ -9,7 +9,7 @@ use api_server::settings::{BaseUrl, OsImages, ReleaseImages};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::CancellationToken;
-use service::server::Running;
+use service::server::{IpNetworks, Running};
 use service::settings::Setting as _;
 use tempfile::TempDir;
 use testkit::postgres::TestDatabase;
@@ -79,6 +79,7 @@ pub(crate) fn settings(database: &TestDatabase, work_dir: &Path) -> Settings {
         db_max_open_connections: 8,
         work_dir: work_dir.to_owned(),
         dummy_ignition: true,
+        bmc_networks: IpNetworks::parse("127.0.0.0/8").unwrap(),
         release_images: ReleaseImages::parse(&releases.to_string()).unwrap(),
         os_images: OsImages::parse(&os_images.to_string()).unwrap(),
         agent_docker_image: "registry.example.com:5000/edge/agent:v1".to_owned(),

@@ -6,11 +6,9 @@ use super::boot_override::FirmwareMode;
 use super::connector::BmcAccess;
 use super::document::RedfishDocument;
 use super::error::BmcError;
-use super::http::RedfishHttp;
 use super::link::RedfishPath;
 use super::quirks::{BmcIdentity, BmcQuirks};
 use super::session::RedfishSession;
-use super::timing::RedfishTiming;
 
 /// Managers of one system that are read.
 const MANAGER_LIMIT: usize = 4;
@@ -41,13 +39,11 @@ impl fmt::Debug for Bmc {
 }
 
 impl Bmc {
-    pub(super) async fn open(
-        http: RedfishHttp,
+    /// Logs in to the BMC whose root was read.
+    pub(super) async fn log_in(
+        mut session: RedfishSession,
         access: &BmcAccess,
-        timing: RedfishTiming,
     ) -> Result<Self, BmcError> {
-        let credentials = access.credentials.clone();
-        let mut session = RedfishSession::open(http, credentials, timing).await?;
         let by_root = BmcQuirks::of(&identity(session.root(), None, None));
         session.log_in(by_root.login).await?;
         match Self::identified(&mut session, access).await {

@@ -13,6 +13,8 @@ use super::boot_override::FirmwareMode;
 use super::endpoint::RedfishEndpoint;
 use super::error::BmcError;
 use super::http::RedfishHttp;
+use super::networks::BmcNetworks;
+use super::session::RedfishSession;
 use super::timing::RedfishTiming;
 
 /// Idle connections are closed before most BMCs do it.
@@ -52,6 +54,8 @@ pub struct RedfishConnector {
     verifying: rustls::ClientConfig,
     trusting: rustls::ClientConfig,
     pub(super) timing: RedfishTiming,
+    /// Networks of BMCs; without them, every address is one of a BMC.
+    networks: Option<BmcNetworks>,
 }
 
 impl RedfishConnector {
@@ -70,7 +74,16 @@ impl RedfishConnector {
             verifying: config(false)?,
             trusting: config(true)?,
             timing,
+            networks: None,
         })
+    }
+
+    /// Connects to addresses in `networks` alone. Before the other side is known as a BMC, all failures have the same
+    /// text, which reveals nothing of a network; the log has the reason.
+    #[must_use]
+    pub fn within(mut self, networks: BmcNetworks) -> Self {
+        self.networks = Some(networks);
+        self
     }
 
     /// The same trust with other times.
@@ -89,13 +102,27 @@ impl RedfishConnector {
     ///
     /// Errors: any but those of procedures.
     pub async fn connect(&self, access: &BmcAccess) -> Result<Bmc, BmcError> {
+        let session = self.open(access).await.map_err(|error| {
+            if self.networks.is_none() {
+                return error;
+            }
+            let bmc = access.endpoint.origin().as_str();
+            tracing::info!(bmc, %error, "no BMC at this address");
+            BmcError::NoBmc
+        })?;
+        Bmc::log_in(session, access).await
+    }
+
+    /// Reads the root of the service.
+    async fn open(&self, access: &BmcAccess) -> Result<RedfishSession, BmcError> {
         let tls = if access.verifies_certificate {
             &self.verifying
         } else {
             &self.trusting
         };
+        let origin = access.endpoint.origin();
         // A client of its own: connections end with it. Credentials pass no proxy.
-        let client = reqwest::Client::builder()
+        let mut client = reqwest::Client::builder()
             .connect_timeout(self.timing.connect)
             .dns_resolver(Resolver::system())
             .redirect(Policy::none())
@@ -103,18 +130,27 @@ impl RedfishConnector {
             .http1_only()
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(IDLE)
-            .tls_backend_preconfigured(tls.clone())
-            .build()
-            .map_err(|error| BmcError::Internal {
-                doing: "building the HTTP client",
-                reason: model::error::chain(&error),
+            .tls_backend_preconfigured(tls.clone());
+        if let Some(networks) = &self.networks {
+            let addresses = networks.resolve(origin).await;
+            let addresses = addresses.map_err(|reason| BmcError::Unreachable {
+                request: "GET /redfish/v1/".to_owned(),
+                reason,
             })?;
+            // The checked addresses are used: a later answer of the name server is not.
+            let host = origin.host_str().unwrap_or_default();
+            client = client.resolve_to_addrs(host, &addresses);
+        }
+        let client = client.build().map_err(|error| BmcError::Internal {
+            doing: "building the HTTP client",
+            reason: model::error::chain(&error),
+        })?;
         let http = RedfishHttp {
             client,
-            origin: access.endpoint.origin().clone(),
+            origin: origin.clone(),
             timeout: self.timing.answer,
         };
-        Bmc::open(http, access, self.timing.clone()).await
+        RedfishSession::open(http, access.credentials.clone(), self.timing.clone()).await
     }
 }
 

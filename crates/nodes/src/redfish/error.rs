@@ -22,6 +22,12 @@ pub enum BmcError {
         /// The cause.
         reason: String,
     },
+    /// No BMC was found at an address, for whichever reason.
+    #[error(
+        "no BMC was found at this address: it is outside of BMC_NETWORKS, does not answer, has a certificate that is not \
+         trusted, refuses the user name or the password, or has no Redfish; the log of the server has the reason"
+    )]
+    NoBmc,
     /// The connection broke off after the request was sent: the BMC may have acted.
     #[error("the BMC broke off ({request}): {reason}")]
     Interrupted {
@@ -202,7 +208,8 @@ impl BmcError {
     /// Whether the same operation may succeed later, without a person's act.
     pub fn is_transient(&self) -> bool {
         match self.cause() {
-            Self::Unreachable { .. }
+            Self::NoBmc
+            | Self::Unreachable { .. }
             | Self::Interrupted { .. }
             | Self::Busy { .. }
             | Self::NotApplied { .. }

@@ -25,6 +25,11 @@ impl IpNetworks {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))
     }
+
+    /// The networks, as they were given.
+    pub fn as_slice(&self) -> &[IpNet] {
+        &self.0
+    }
 }
 
 impl Setting for IpNetworks {
