@@ -40,6 +40,7 @@ pub(crate) mod operators;
 pub(crate) mod os_images;
 mod pending_refresh;
 pub(crate) mod preparation;
+pub(crate) mod redacted_files;
 mod refresh;
 pub(crate) mod release_images;
 pub(crate) mod render;
@@ -49,6 +50,7 @@ mod save;
 mod sealing;
 mod site_checks;
 mod steps;
+mod token_validity;
 pub(crate) mod transaction;
 mod url_tokens;
 pub(crate) mod versions;
@@ -125,6 +127,8 @@ pub(crate) struct ServerState {
     encoded: encoded::EncodedClusters,
     /// Infra-envs of polls, valid while their version is the database's.
     infra_envs: infra_envs::InfraEnvCache,
+    /// Generations of tokens.
+    token_generations: token_validity::TokenGenerations,
     /// Mutex of each cluster or pool host: one change at a time in this process.
     changing: KeyedMutex<uuid::Uuid>,
     /// Changes of single hosts, which share transactions.
@@ -182,6 +186,7 @@ impl ApiServer {
             repeated_replies: repeated_replies::RepeatedReplies::default(),
             encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),
+            token_generations: token_validity::TokenGenerations::default(),
             changing: KeyedMutex::default(),
             host_changes: host_changes::HostChanges::default(),
             loads: KeyedMutex::default(),

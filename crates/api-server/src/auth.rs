@@ -21,7 +21,9 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-pub(crate) use caller::{ADMINISTRATOR, AgentToken, Caller, OwnedResource, TokenUser};
+pub(crate) use caller::{
+    ADMINISTRATOR, AgentToken, Caller, OwnedResource, ResourceToken, TokenUser,
+};
 pub(crate) use issuer_keys::KEYS;
 pub(crate) use jwt::TOKEN_BYTES;
 pub(crate) use keys::{KeyTexts, LocalKeys};
@@ -35,6 +37,8 @@ use jwt::{Token, TokenClaims};
 const INFRA_ENV: &str = "infra_env_id";
 /// Claim that names a cluster.
 const CLUSTER: &str = "cluster_id";
+/// Claim with the generation of an infra-env's tokens.
+const GENERATION: &str = "generation";
 /// Claim with the scheme of a token for all resources.
 /// Source: assisted-service, pkg/auth/agent_local_authz_handler.go.
 const AUTH_SCHEME: &str = "auth_scheme";
@@ -68,6 +72,15 @@ pub(crate) enum UrlTokens {
     ApiKeys,
     /// `image_token`, signed by the key of the infra-env, with an expiry.
     ImageTokens,
+}
+
+/// Validity of the tokens of an infra-env.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TokenValidity {
+    /// As in [`ResourceToken`].
+    pub(crate) generation: i64,
+    /// Units: seconds since 1970.
+    pub(crate) expires_s: i64,
 }
 
 /// A refusal of credentials.
@@ -136,8 +149,8 @@ impl Authentication {
             return Ok(Caller::Agent(AgentToken::PullSecret(token.into())));
         }
         let claims = self.signed_here(token, now_s)?;
-        if let Some(resource) = resource_of(&claims)? {
-            return Ok(Caller::Agent(AgentToken::Of(resource)));
+        if let Some(token) = resource_token(&claims)? {
+            return Ok(Caller::Agent(AgentToken::Of(token)));
         }
         expect_scheme(&claims, Scheme::Agent)?;
         Ok(Caller::Agent(AgentToken::Any))
@@ -148,8 +161,8 @@ impl Authentication {
     /// Errors: as [`Self::user`].
     pub(crate) fn url(&self, token: &str, now_s: i64) -> Result<Caller, Error> {
         let claims = self.signed_here(token, now_s)?;
-        match resource_of(&claims)? {
-            Some(resource) => Ok(Caller::Url(resource)),
+        match resource_token(&claims)? {
+            Some(token) => Ok(Caller::Url(token)),
             None => Err(wrong_kind(&claims, Scheme::Url)),
         }
     }
@@ -214,6 +227,7 @@ impl Authentication {
         &self,
         id: InfraEnvId,
         pull_secret: &str,
+        validity: TokenValidity,
     ) -> Result<Option<SecretString>, Error> {
         let token = match self.kind {
             AuthType::None | AuthType::AgentInstallerLocal => return Ok(None),
@@ -221,21 +235,24 @@ impl Authentication {
                 let missing = "the pull secret has no token of cloud.openshift.com for agents";
                 cloud_token(pull_secret).ok_or_else(|| Error::conflict(missing))?
             }
-            _ => self.resource_token(OwnedResource::InfraEnv(id))?,
+            _ => self.infra_env_token(id, validity)?,
         };
         Ok(Some(token.into()))
     }
 
-    /// A token for one infra-env or cluster, without expiry: it is in images, which live long.
+    /// A token for one infra-env.
     ///
     /// Errors: Internal – signing failed.
-    pub(crate) fn resource_token(&self, resource: OwnedResource) -> Result<String, Error> {
+    pub(crate) fn infra_env_token(
+        &self,
+        id: InfraEnvId,
+        validity: TokenValidity,
+    ) -> Result<String, Error> {
         let missing = || Error::internal("signing a token", "EC_PUBLIC_KEY_PEM is empty");
         let keys = self.keys.as_ref().ok_or_else(missing)?;
-        let claims = match resource {
-            OwnedResource::InfraEnv(id) => json!({ INFRA_ENV: id }),
-            OwnedResource::Cluster(id) => json!({ CLUSTER: id }),
-        };
+        let claims = json!({
+            INFRA_ENV: id, GENERATION: validity.generation, "exp": validity.expires_s,
+        });
         jwt::sign(keys.signing()?, &claims)
     }
 
@@ -308,6 +325,15 @@ fn bearer(header: &str) -> &str {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
         _ => header,
     }
+}
+
+fn resource_token(claims: &TokenClaims) -> Result<Option<ResourceToken>, Error> {
+    let generation = claims.number(GENERATION)?.unwrap_or(0);
+    let resource = resource_of(claims)?;
+    Ok(resource.map(|resource| ResourceToken {
+        resource,
+        generation,
+    }))
 }
 
 fn resource_of(claims: &TokenClaims) -> Result<Option<OwnedResource>, Error> {

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 
 /// All limits of the API server.
 pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
-    let mut limits = of_bodies();
+    let mut limits = of_bodies(settings);
     limits.extend(of_own_operations());
     limits.extend(of_jobs());
     limits.extend(of_bmc_boots(settings));
@@ -33,12 +33,19 @@ fn bytes(count: usize) -> Bound {
     Bound::Bytes(count as u64)
 }
 
-fn of_bodies() -> Vec<Limit> {
+fn of_bodies(settings: &Settings) -> Vec<Limit> {
     let fixed = |name, size| Limit::fixed(name, bytes(size), "request", "413");
     vec![
         fixed("JSON body", BODY_LIMIT),
         fixed("JSON body of a step reply", REPLY_LIMIT),
         Limit::fixed("token", bytes(TOKEN_BYTES), "request", "401"),
+        Limit::fixed(
+            "tokens of agents and image links",
+            Bound::Time(settings.agent_token_lifetime),
+            "token",
+            "401",
+        )
+        .set_by("AGENT_TOKEN_LIFETIME"),
         Limit::fixed(
             "keys of a token issuer",
             Bound::Count(KEYS as u64, "keys"),

@@ -360,6 +360,9 @@ service::settings! {
         enable_org_tenancy: bool = "false",
         /// Validity of the tokens in image URLs with AUTH_TYPE oidc.
         image_expiration_time: Duration = "4h",
+        /// Validity of the tokens of agents and image URLs that the local key signs, at least. New images have new ones. As
+        /// long as a host may be left discovered.
+        agent_token_lifetime: Duration = "8760h",
         /// Deployment target.
         deploy_target: DeployTarget = "onprem",
         /// Storage backend of files: WORK_DIR, which all replicas have to share, or a bucket.

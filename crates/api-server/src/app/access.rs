@@ -15,7 +15,7 @@ use crate::auth::{
 };
 use crate::db::{EventFilter, access, tx};
 use crate::operations::Operation;
-use crate::operations::access::{Role, Scheme};
+use crate::operations::access::{OWN, Role, Scheme};
 
 /// Refusal of a request without credentials. Source: assisted-service, observed over HTTP.
 const MISSING: &str = "unauthenticated for invalid credentials";
@@ -86,8 +86,8 @@ impl ApiServer {
         let now_s = service::clock::now().timestamp();
         match scheme {
             Scheme::User => self.auth.user(text, now_s).await,
-            Scheme::Agent => self.auth.agent(text, now_s),
-            Scheme::Url => self.auth.url(text, now_s),
+            Scheme::Agent => self.unless_withdrawn(self.auth.agent(text, now_s)?).await,
+            Scheme::Url => self.unless_withdrawn(self.auth.url(text, now_s)?).await,
             Scheme::Watcher => self.auth.watcher(text, now_s),
             Scheme::Image | Scheme::ImageUrl
                 if self.auth.url_tokens() == UrlTokens::ImageTokens =>
@@ -125,7 +125,9 @@ impl ApiServer {
                 operation.id
             )));
         }
-        let intent = if operation.method == "GET" {
+        // Those who may change a cluster get its credentials.
+        let is_read = operation.method == "GET" && operation.access.roles != OWN.roles;
+        let intent = if is_read {
             Intent::Read
         } else {
             Intent::Change
@@ -160,12 +162,12 @@ impl ApiServer {
             | Caller::Link
             | Caller::Agent(AgentToken::Any) => true,
             Caller::User(user) => return self.check_user(user, resource, intent).await,
-            Caller::Url(own) => *own == resource,
+            Caller::Url(own) => own.resource == resource,
             Caller::Image(own) if OwnedResource::InfraEnv(*own) == resource => true,
             Caller::Image(_) => {
                 return Err(forbidden("the token is for the image of another infra-env"));
             }
-            Caller::Agent(AgentToken::Of(own)) => self.shares_hosts(*own, resource).await?,
+            Caller::Agent(AgentToken::Of(own)) => self.shares_hosts(own.resource, resource).await?,
             Caller::Agent(AgentToken::PullSecret(token)) => {
                 return self
                     .check_pull_secret(token.expose_secret(), resource)
@@ -206,7 +208,9 @@ impl ApiServer {
         match (self.shares_organisation(user, &owner.org_id), intent) {
             (false, _) => Err(resource.not_found()),
             (true, Intent::Read) => Ok(()),
-            (true, Intent::Change) => Err(forbidden("only its owner changes it")),
+            (true, Intent::Change) => Err(forbidden(
+                "only its owner changes it, or gets its credentials",
+            )),
         }
     }
 

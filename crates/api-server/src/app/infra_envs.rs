@@ -297,8 +297,9 @@ impl ApiServer {
         if image_type == ImageType::DisconnectedIso && row.record.cluster_id.is_none() {
             return Err(Error::not_found("cluster of infra-env", id));
         }
+        let validity = self.token_validity(&row.record).await?;
         let secrets = discovery::DiscoverySecrets {
-            agent_token: self.auth.agent_token(id, &row.pull_secret)?,
+            agent_token: self.auth.agent_token(id, &row.pull_secret, validity)?,
             pull_secret: row.pull_secret.into(),
         };
         debug_assert!(
@@ -328,4 +329,6 @@ pub(crate) struct IpxeScript<'a> {
     pub(crate) by_boot_order: bool,
     /// MAC address of the requesting host.
     pub(crate) mac: Option<&'a str>,
+    /// Its URLs have tokens of the infra-env.
+    pub(crate) is_signed: bool,
 }

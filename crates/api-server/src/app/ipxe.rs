@@ -28,12 +28,20 @@ impl ApiServer {
                     self.settings.callback_url(),
                     rules::urls::infra_env(infra_env.id)
                 );
-                let signed = self.sign_url(infra_env.id, url).await?;
-                return Ok(rules::ipxe::redirect_script(&signed.url));
+                let url = if request.is_signed {
+                    self.sign_url(infra_env, url).await?.url
+                } else {
+                    url
+                };
+                return Ok(rules::ipxe::redirect_script(&url));
             }
             (None, false) => {}
         }
-        let artifacts = self.boot_artifacts(infra_env).await?;
+        let artifacts = if request.is_signed {
+            self.boot_artifacts(infra_env).await?
+        } else {
+            self.unsigned_boot_artifacts(infra_env)?
+        };
         Ok(rules::ipxe::discovery_script(
             &artifacts,
             infra_env.kernel_arguments.as_deref(),
@@ -47,6 +55,12 @@ impl ApiServer {
         &self,
         infra_env: &InfraEnv,
     ) -> Result<BootArtifacts, Error> {
+        let mut artifacts = self.unsigned_boot_artifacts(infra_env)?;
+        artifacts.initrd = self.sign_url(infra_env, artifacts.initrd).await?.url;
+        Ok(artifacts)
+    }
+
+    fn unsigned_boot_artifacts(&self, infra_env: &InfraEnv) -> Result<BootArtifacts, Error> {
         let version =
             Some(infra_env.openshift_version.as_str()).filter(|version| !version.is_empty());
         let architecture = infra_env
@@ -54,9 +68,8 @@ impl ApiServer {
             .unwrap_or(CpuArchitecture::X86_64);
         let offer = self.offer();
         let image = rules::versions::find_os_image(&offer.os_images, version, architecture)?;
-        let mut artifacts = rules::urls::boot_artifacts(&offer.image_service_url, infra_env, image);
-        artifacts.initrd = self.sign_url(infra_env.id, artifacts.initrd).await?.url;
-        Ok(artifacts)
+        let url = &offer.image_service_url;
+        Ok(rules::urls::boot_artifacts(url, infra_env, image))
     }
 
     async fn check_boots_discovery(&self, infra_env: &InfraEnv, mac: &str) -> Result<(), Error> {

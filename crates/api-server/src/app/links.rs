@@ -123,8 +123,9 @@ impl ApiServer {
         key.ok_or_else(|| Error::not_found("cluster", id))
     }
 
-    /// Replaces the key with which tokens of an infra-env's images are signed. Without authentication of callers its
-    /// links have no token, and remain valid.
+    /// Withdraws the tokens of an infra-env: those of its images' URLs, and those of agents that the local key signed. In
+    /// other replicas, those of agents are valid for some seconds more. Without authentication of callers links have no
+    /// token, and remain valid.
     ///
     /// Errors: NotFound.
     pub(crate) async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), Error> {
@@ -134,6 +135,7 @@ impl ApiServer {
             infra_envs::set_signing_key(&mut connection, &self.keys().await, id, &new).await
         })
         .await?;
+        self.token_generations.forget(id);
         if found {
             return Ok(());
         }

@@ -9,12 +9,13 @@ use rules::urls::ImageAddress;
 
 use super::ApiServer;
 use super::links::new_key;
-use crate::auth::{self, Caller, OwnedResource, UrlTokens};
+use crate::app::redacted_files::sees_secrets;
+use crate::auth::{self, Caller, UrlTokens};
 use crate::db::{infra_envs, tx};
 
 /// A token in a URL.
 enum UrlToken {
-    ApiKey(String),
+    ApiKey(String, Timestamp),
     Image(String, Timestamp),
 }
 
@@ -23,22 +24,21 @@ impl UrlToken {
     fn sign(&self, url: &str) -> String {
         // Tokens have no characters that a query escapes.
         match self {
-            Self::ApiKey(token) => format!("{url}&api_key={token}"),
+            Self::ApiKey(token, _) => format!("{url}&api_key={token}"),
             Self::Image(token, _) => format!("{url}&image_token={token}"),
         }
     }
 
     fn image_address(&self) -> ImageAddress<'_> {
         match self {
-            Self::ApiKey(token) => ImageAddress::ByApiKey(token),
+            Self::ApiKey(token, _) => ImageAddress::ByApiKey(token),
             Self::Image(token, _) => ImageAddress::ByToken(token),
         }
     }
 
-    fn expires_at(&self) -> Option<Timestamp> {
+    fn expires_at(&self) -> Timestamp {
         match self {
-            Self::ApiKey(_) => None,
-            Self::Image(_, expires_at) => Some(*expires_at),
+            Self::ApiKey(_, expires_at) | Self::Image(_, expires_at) => *expires_at,
         }
     }
 }
@@ -49,10 +49,10 @@ impl ApiServer {
     /// Errors: NotFound; Internal – signing failed.
     pub(crate) async fn sign_url(
         &self,
-        id: InfraEnvId,
+        infra_env: &InfraEnv,
         url: String,
     ) -> Result<PresignedUrl, Error> {
-        let Some(token) = self.url_token(id).await? else {
+        let Some(token) = self.url_token(infra_env).await? else {
             return Ok(PresignedUrl {
                 url,
                 ..PresignedUrl::default()
@@ -65,7 +65,8 @@ impl ApiServer {
     }
 
     /// Recomputes the download URL: the address of the image service may have changed since the record was written.
-    /// It has a token for users alone: other callers must not renew one that expires.
+    /// It has a token for users who may edit the infra-env: the image has secrets, and other callers must not renew a token
+    /// that expires.
     pub(super) async fn renew_download_url(
         &self,
         infra_env: &mut InfraEnv,
@@ -78,13 +79,13 @@ impl ApiServer {
         let Ok(image) = image else {
             return Ok(());
         };
-        let token = if caller.is_user() {
-            self.url_token(infra_env.id).await?
+        let token = if caller.is_user() && sees_secrets(caller, &infra_env.user_name) {
+            self.url_token(infra_env).await?
         } else {
             None
         };
-        if let Some(expires_at) = token.as_ref().and_then(UrlToken::expires_at) {
-            infra_env.expires_at = expires_at.into();
+        if let Some(token) = &token {
+            infra_env.expires_at = token.expires_at().into();
         }
         let address = token.as_ref().map(UrlToken::image_address);
         infra_env.download_url = rules::urls::download_url(
@@ -115,12 +116,18 @@ impl ApiServer {
         Ok(id)
     }
 
-    async fn url_token(&self, id: InfraEnvId) -> Result<Option<UrlToken>, Error> {
+    async fn url_token(&self, infra_env: &InfraEnv) -> Result<Option<UrlToken>, Error> {
+        let id = infra_env.id;
         Ok(match self.auth.url_tokens() {
             UrlTokens::None => None,
             UrlTokens::ApiKeys => {
-                let token = self.auth.resource_token(OwnedResource::InfraEnv(id))?;
-                Some(UrlToken::ApiKey(token))
+                let validity = self.token_validity(infra_env).await?;
+                let token = self.auth.infra_env_token(id, validity)?;
+                let expires_at = Timestamp::from_timestamp(validity.expires_s, 0);
+                Some(UrlToken::ApiKey(
+                    token,
+                    expires_at.unwrap_or(Timestamp::MAX_UTC),
+                ))
             }
             UrlTokens::ImageTokens => {
                 let key = self.image_key(id).await?;

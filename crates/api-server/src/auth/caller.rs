@@ -24,7 +24,7 @@ pub(crate) enum Caller {
     /// An agent, an installer on a host, or a cluster's controller.
     Agent(AgentToken),
     /// The holder of a URL for one resource.
-    Url(OwnedResource),
+    Url(ResourceToken),
     /// The holder of a token for the image of one infra-env.
     Image(InfraEnvId),
     /// The holder of a signed link, which was verified for this request.
@@ -37,9 +37,18 @@ pub(crate) enum AgentToken {
     /// Everything: the installation has one cluster, as agent-based installers make it.
     Any,
     /// One infra-env or cluster, and those that share hosts with it.
-    Of(OwnedResource),
+    Of(ResourceToken),
     /// The clusters and infra-envs whose pull secrets have it. Not verified yet: that takes their names.
     PullSecret(SecretString),
+}
+
+/// A token of one resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ResourceToken {
+    /// The resource.
+    pub(crate) resource: OwnedResource,
+    /// Its number: a withdrawal of an infra-env's tokens raises it. Tokens of earlier versions have none, which is zero.
+    pub(crate) generation: i64,
 }
 
 /// A user of a token issuer.

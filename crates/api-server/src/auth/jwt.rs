@@ -122,6 +122,19 @@ impl TokenClaims {
         self.0.get(name)?.as_str().filter(fits)
     }
 
+    /// A claim that is a whole number; none if absent.
+    ///
+    /// Errors: Unauthenticated.
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Error> {
+        let value = self.0.get(name);
+        let number = value.map(|value| {
+            value
+                .as_i64()
+                .ok_or_else(|| wrong("its numbers are malformed"))
+        });
+        number.transpose()
+    }
+
     /// Whether it is present.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)

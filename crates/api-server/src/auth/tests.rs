@@ -174,16 +174,36 @@ async fn refusals_have_no_part_of_the_token() {
 #[tokio::test]
 async fn issued_tokens_are_valid() {
     let (_, auth) = local().await;
-    let id = ID.parse().unwrap();
-    for resource in [
-        OwnedResource::InfraEnv(InfraEnvId(id)),
-        OwnedResource::Cluster(ClusterId(id)),
-    ] {
-        let token = auth.resource_token(resource).unwrap();
-        match auth.url(&token, NOW) {
-            Ok(Caller::Url(found)) => assert_eq!(found, resource),
-            other => panic!("{other:?}"),
+    let id = InfraEnvId(ID.parse().unwrap());
+    let validity = TokenValidity {
+        generation: 3,
+        expires_s: NOW + 10,
+    };
+    let token = auth.infra_env_token(id, validity).unwrap();
+    match auth.url(&token, NOW) {
+        Ok(Caller::Url(found)) => {
+            assert_eq!(found.resource, OwnedResource::InfraEnv(id));
+            assert_eq!(found.generation, 3);
         }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(status(&auth.agent(&token, NOW + 9)), 200);
+    assert_eq!(status(&auth.agent(&token, NOW + 10)), 401);
+}
+
+#[tokio::test]
+async fn tokens_of_earlier_versions_have_the_first_generation() {
+    let (key, auth) = local().await;
+    for (claims, expected) in [
+        (json!({ "infra_env_id": ID }), Some(0)),
+        (json!({ "infra_env_id": ID, "generation": 2 }), Some(2)),
+        (json!({ "infra_env_id": ID, "generation": "2" }), None),
+    ] {
+        let found = match auth.agent(&key.sign(&claims).unwrap(), NOW) {
+            Ok(Caller::Agent(AgentToken::Of(token))) => Some(token.generation),
+            _ => None,
+        };
+        assert_eq!(found, expected, "{claims}");
     }
 }
 

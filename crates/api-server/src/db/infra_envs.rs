@@ -153,7 +153,19 @@ pub(crate) async fn delete(connection: &mut PgConnection, id: InfraEnvId) -> Res
     Ok(done.rows_affected() == 1)
 }
 
-/// Replaces the signing key of an infra-env; false for an unknown one.
+/// The generation of the tokens of an infra-env; none for an unknown one.
+pub(crate) async fn token_generation(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+) -> Result<Option<i64>, Error> {
+    let found = sqlx::query_scalar!(
+        "select token_generation from infra_envs where id = $1",
+        id.0
+    );
+    Ok(found.fetch_optional(connection).await?)
+}
+
+/// Replaces the signing key of an infra-env and withdraws its tokens; false for an unknown one.
 pub(crate) async fn set_signing_key(
     connection: &mut PgConnection,
     keys: &KeySet,
@@ -161,7 +173,7 @@ pub(crate) async fn set_signing_key(
     key: &[u8],
 ) -> Result<bool, Error> {
     let done = sqlx::query!(
-        "update infra_envs set signing_key = $2 where id = $1",
+        "update infra_envs set signing_key = $2, token_generation = token_generation + 1 where id = $1",
         id.0,
         keys.seal(&TABLE.place("signing_key", id), key)?
     )

@@ -15,6 +15,9 @@ use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::files::{KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
 use crate::app::manifests::ManifestPath;
+use crate::app::redacted_files;
+use crate::auth::Caller;
+use crate::files::Object;
 
 const CLUSTER_FILES: &[&str] = &[
     "bootstrap.ign",
@@ -28,6 +31,8 @@ const CLUSTER_FILES: &[&str] = &[
 ];
 const CREDENTIALS: &[&str] = &[KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS];
 
+/// Parameter of a link to a file without secrets.
+const REDACTED: &str = "redacted";
 const LOGS: &str = "logs";
 const MANIFESTS: &str = "manifests";
 /// Files with signed links.
@@ -43,19 +48,38 @@ const LINKED_FILES: &[&str] = &[
 
 pub(crate) async fn cluster_file(
     State(app): State<ApiServer>,
+    caller: Caller,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CLUSTER_FILES)?;
-    Ok(FileResponse::object(name, app.download(id, name).await?))
+    app.check_agent_download(&caller, id, name).await?;
+    let object = app.download(id, name).await?;
+    let has_secrets = match caller {
+        // The link of a reader says so.
+        Caller::Link => !query.flag(REDACTED),
+        caller => app.sees_secrets_of_cluster(&caller, id).await?,
+    };
+    shown(name, object, has_secrets).await
+}
+
+/// A stored file, without its secrets unless `has_secrets`.
+async fn shown(name: &str, object: Object, has_secrets: bool) -> Result<FileResponse, ApiError> {
+    if has_secrets || !redacted_files::has_secrets(name) {
+        return Ok(FileResponse::object(name, object));
+    }
+    let (name, bytes) = redacted_files::redacted(name, &object.bytes().await?)?;
+    Ok(FileResponse::bytes(name, bytes))
 }
 
 pub(crate) async fn cluster_credentials(
     State(app): State<ApiServer>,
+    caller: Caller,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CREDENTIALS)?;
+    app.check_agent_download(&caller, id, name).await?;
     Ok(FileResponse::object(
         name,
         app.download_credentials(id, name).await?,
@@ -65,6 +89,7 @@ pub(crate) async fn cluster_credentials(
 /// A signed link to a file that can be downloaded now.
 pub(crate) async fn cluster_file_link(
     State(app): State<ApiServer>,
+    caller: Caller,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<Json<PresignedUrl>, ApiError> {
@@ -77,7 +102,10 @@ pub(crate) async fn cluster_file_link(
         MANIFESTS => manifest_link(&app, id, &query).await?,
         name => {
             app.download(id, name).await?;
-            let query = [("file_name", name)];
+            let mut query = vec![("file_name", name)];
+            if !app.sees_secrets_of_cluster(&caller, id).await? {
+                query.push((REDACTED, "true"));
+            }
             app.sign_link(id, "/downloads/files", &query).await?
         }
     };
@@ -137,8 +165,12 @@ pub(crate) async fn cluster_credentials_link(
 
 pub(crate) async fn host_ignition(
     State(app): State<ApiServer>,
+    caller: Caller,
     OfHost(infra_env, id): OfHost,
 ) -> Result<FileResponse, ApiError> {
     let (name, object) = app.host_ignition(infra_env, id).await?;
-    Ok(FileResponse::object(name, object))
+    app.check_installer_download(&caller, infra_env, id).await?;
+    let owner = app.infra_env(infra_env).await?.user_name;
+    let has_secrets = redacted_files::sees_secrets(&caller, &owner);
+    shown(&name, object, has_secrets).await
 }

@@ -14,6 +14,7 @@ use super::extract::{InInfraEnv, JsonBody};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::infra_envs::IpxeScript;
+use crate::app::redacted_files;
 use crate::auth::{Caller, OwnedResource};
 
 const IGNITION: &str = "discovery.ign";
@@ -93,10 +94,11 @@ pub(crate) async fn file_url(
     query: Query,
 ) -> Result<Json<PresignedUrl>, ApiError> {
     let file = query.required_one_of("file_name", &[IGNITION, IPXE])?;
+    let infra_env = app.infra_env(id).await?;
     let mut url = format!(
         "{}{}/downloads/files?file_name={file}",
         app.settings.base_url(),
-        rules::urls::infra_env(app.infra_env(id).await?.id)
+        rules::urls::infra_env(id)
     );
     if let Some(kind) = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])? {
         if file != IPXE {
@@ -108,11 +110,12 @@ pub(crate) async fn file_url(
         }
         url = format!("{url}&ipxe_script_type={kind}");
     }
-    Ok(Json(app.sign_url(id, url).await?))
+    Ok(Json(app.sign_url(&infra_env, url).await?))
 }
 
 pub(crate) async fn download_file(
     State(app): State<ApiServer>,
+    caller: Caller,
     InInfraEnv(id): InInfraEnv,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -121,12 +124,22 @@ pub(crate) async fn download_file(
     let image_type = query.one_of::<ImageType>("discovery_iso_type")?;
     let mac = query.mac("mac")?;
     let infra_env = app.infra_env(id).await?;
+    let has_secrets = redacted_files::sees_secrets(&caller, &infra_env.user_name);
     let download = match file {
-        IGNITION => FileResponse::bytes(IGNITION, app.discovery_ignition(id, image_type).await?),
+        IGNITION => {
+            let ignition = app.discovery_ignition(id, image_type).await?;
+            if has_secrets {
+                FileResponse::bytes(IGNITION, ignition)
+            } else {
+                let (name, ignition) = redacted_files::redacted(IGNITION, &ignition)?;
+                FileResponse::bytes(name, ignition)
+            }
+        }
         IPXE => {
             let script = IpxeScript {
                 by_boot_order: script == Some(BOOT_ORDER),
                 mac: mac.as_deref(),
+                is_signed: has_secrets,
             };
             FileResponse::bytes(
                 format!("{id}-{IPXE}"),

@@ -8,6 +8,7 @@ use model::cluster::{Cluster, ClusterCredentials};
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use crate::app::ApiServer;
+use crate::auth::Caller;
 
 type AcceptedCluster = (StatusCode, Json<Cluster>);
 
@@ -76,9 +77,10 @@ pub(crate) async fn credentials(
 
 pub(crate) async fn install_config(
     State(app): State<ApiServer>,
+    caller: Caller,
     InCluster(id): InCluster,
 ) -> Result<Json<String>, ApiError> {
-    Ok(Json(app.install_config(id).await?))
+    Ok(Json(app.shown_install_config(&caller, id).await?))
 }
 
 pub(crate) async fn update_install_config(

@@ -129,7 +129,7 @@ pub(super) const EDIT: Access = Access::users(&[Role::Admin, Role::User]);
 /// Reads by users.
 pub(super) const VIEW: Access = Access::users(&[Role::Admin, Role::ReadOnlyAdmin, Role::User]);
 /// Credentials of clusters: administrators of the service are not administrators of its users' clusters.
-pub(super) const OWN: Access = Access::users(&[Role::User]);
+pub(crate) const OWN: Access = Access::users(&[Role::User]);
 /// Reads by administrators.
 pub(super) const OVERSEE: Access = Access::users(&[Role::Admin, Role::ReadOnlyAdmin]);
 /// Changes of the site.

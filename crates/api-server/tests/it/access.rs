@@ -63,7 +63,10 @@ async fn every_operation_needs_a_token_of_the_local_key() {
     let (own, other) = (site.resources("own").await, site.resources("other").await);
     let scheme_token = |scheme: Scheme, key: &TokenKey, more: Value| {
         let claims = match scheme {
-            Scheme::Agent | Scheme::Url => json!({ "infra_env_id": own.infra_env }),
+            // Newer than those that an operation withdraws.
+            Scheme::Agent | Scheme::Url => {
+                json!({ "infra_env_id": own.infra_env, "generation": 9 })
+            }
             _ => json!({ "auth_scheme": scheme.name() }),
         };
         key.sign(&merged(claims, more)).unwrap()

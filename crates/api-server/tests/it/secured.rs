@@ -62,6 +62,15 @@ pub(crate) fn cloud_token(user: &str) -> String {
     token.as_str().unwrap().to_owned()
 }
 
+/// Trusts the issuer with `key`, and the administrators `root` and `auditor`.
+fn trust(settings: &mut Settings, key: &TokenKey) {
+    settings.jwks_cert = key.jwks(KEY_ID).to_string();
+    ISSUER.clone_into(&mut settings.oidc_issuer);
+    AUDIENCE.clone_into(&mut settings.oidc_audience);
+    settings.admin_users = CommaList(vec!["root".to_owned()]);
+    settings.read_only_admin_users = CommaList(vec!["auditor".to_owned()]);
+}
+
 impl SecuredServer {
     /// AUTH_TYPE=local.
     pub(crate) async fn local(change: impl FnOnce(&mut Settings)) -> Self {
@@ -76,14 +85,27 @@ impl SecuredServer {
     /// AUTH_TYPE=oidc, with the administrators `root` and `auditor`.
     pub(crate) async fn oidc(change: impl FnOnce(&mut Settings)) -> Self {
         Self::start(AuthType::Oidc, |settings, key| {
-            settings.jwks_cert = key.jwks(KEY_ID).to_string();
-            ISSUER.clone_into(&mut settings.oidc_issuer);
-            AUDIENCE.clone_into(&mut settings.oidc_audience);
-            settings.admin_users = CommaList(vec!["root".to_owned()]);
-            settings.read_only_admin_users = CommaList(vec!["auditor".to_owned()]);
+            trust(settings, key);
             change(settings);
         })
         .await
+    }
+
+    /// The server of tests without authentication, restarted with AUTH_TYPE=oidc, and a key for the tokens of agents.
+    pub(crate) async fn oidc_after(server: Server) -> Self {
+        let key = TokenKey::new().unwrap();
+        let server = server.restart_with(|settings| {
+            settings.auth_type = AuthType::Oidc;
+            trust(settings, &key);
+            settings.ec_public_key_pem.clone_from(&key.public_pem);
+            settings.ec_private_key_pem = key.private_pem.clone().into();
+        });
+        Self {
+            server: server.await,
+            key,
+            stranger: TokenKey::new().unwrap(),
+            kind: AuthType::Oidc,
+        }
     }
 
     async fn start(kind: AuthType, change: impl FnOnce(&mut Settings, &TokenKey)) -> Self {

@@ -130,6 +130,16 @@ async fn organisations_read_together() {
     send(of("alice", "research"), Method::PATCH, &path, &change)
         .await
         .expect(201);
+    // Credentials of a cluster are its owner's.
+    let credentials = format!("{path}/downloads/credentials?file_name=kubeconfig");
+    send(
+        of("dora", "research"),
+        Method::GET,
+        &credentials,
+        &json!({}),
+    )
+    .await
+    .expect(403);
     let listed = send(
         of("dora", "research"),
         Method::GET,

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use testkit::tokens::TokenKey;
 
 use crate::harness::{AGENT, PULL_SECRET, Server, cluster_params, host_id, merged};
+use crate::installation::{finalize_single_node, install_single_node};
 use crate::secured::{
     AUDIENCE, ISSUER, SecuredServer, agent_token, cloud_token, image_token, now, with,
 };
@@ -272,4 +273,200 @@ async fn the_code_of_a_link_is_exchanged_once() {
     Server::send(with(list, Scheme::User, token))
         .await
         .expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_get_files_without_secrets() {
+    let server = Server::start().await;
+    let (cluster, host) = finalize_single_node(&server).await;
+    let site = SecuredServer::oidc_after(server).await;
+    let (infra_env, host_id) = host.split_once("/hosts/").unwrap();
+    let cluster = format!("/v2/clusters/{cluster}");
+    let discovery = format!("{infra_env}/downloads/files?file_name=discovery.ign");
+    let token = agent_token(&site.get("root", &discovery).await.expect(200));
+    let password = "dXNlcjpwYXNzd29yZA==";
+    assert!(PULL_SECRET.contains(password));
+    let of_host = infra_env.replace("infra-envs", "infra-env");
+    for path in [
+        discovery,
+        format!("{of_host}/hosts/{host_id}/downloads/ignition"),
+        format!("{cluster}/downloads/files?file_name=bootstrap.ign"),
+        format!("{cluster}/downloads/files?file_name=master.ign"),
+        format!("{cluster}/downloads/files?file_name=install-config.yaml"),
+        format!("{cluster}/install-config"),
+    ] {
+        let whole = site.get("root", &path).await;
+        assert_eq!(whole.status, 200, "{path}: {}", whole.text);
+        let shown = site.get("auditor", &path).await;
+        assert_eq!(shown.status, 200, "{path}: {}", shown.text);
+        let text = &shown.text;
+        assert!(!text.contains(&token) && !text.contains(password), "{text}");
+        let sources = text.matches("\"source\":\"").count();
+        let redacted = text.matches("\"source\":\"data:,redacted\"").count();
+        assert_eq!(sources, redacted, "{text}");
+        if path.contains("downloads") {
+            let name = shown.header("content-disposition");
+            assert!(name.contains("\"redacted-"), "{name}");
+        }
+        if path.contains("file_name") && path.starts_with(&cluster) {
+            let link = path.replace("files?", "files-presigned?");
+            for (user, expected) in [("auditor", text), ("root", &whole.text)] {
+                let link = site.get(user, &link).await.expect(200);
+                let url = link["url"].as_str().unwrap();
+                let (_, path) = url.split_once("/api/assisted-install").unwrap();
+                assert_eq!(site.server.get(path).await.text, *expected);
+                if user == "auditor" {
+                    let whole = path.replace("&redacted=true", "");
+                    site.server.get(&whole).await.expect(403);
+                }
+            }
+        }
+    }
+    // Nor do they get links with a token.
+    let shown = site.get("auditor", infra_env).await.expect(200);
+    let url = shown["download_url"].as_str().unwrap();
+    assert!(url.contains("/byid/"), "{url}");
+    let listed = site.get("auditor", "/v2/infra-envs").await.text;
+    assert!(!listed.contains("/bytoken/"), "{listed}");
+    let script = format!("{infra_env}/downloads/files?file_name=ipxe-script");
+    let script_for = async |user: &str| site.get(user, &script).await.text;
+    assert!(script_for("root").await.contains("image_token="));
+    assert!(!script_for("auditor").await.contains("image_token="));
+
+    // The agent and the controller get files of their cluster while it is installed.
+    let download = async |path: String| {
+        let request = site.server.request(Method::GET, &path);
+        Server::send(with(request, Scheme::Agent, &token)).await
+    };
+    let credentials = |name: &str| format!("{cluster}/downloads/credentials?file_name={name}");
+    assert_eq!(
+        download(credentials("kubeconfig-noingress")).await.status,
+        200
+    );
+    download(credentials("kubeadmin-password"))
+        .await
+        .expect(403);
+    let files = format!("{cluster}/downloads/files?file_name=bootstrap.ign");
+    let bootstrap = download(files.clone()).await;
+    assert_eq!(bootstrap.text, site.get("root", &files).await.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_agents_are_no_credentials_of_clusters() {
+    let names = ["kubeconfig", "kubeconfig-noingress", "kubeadmin-password"];
+    let refused = async |site: &SecuredServer, cluster: &str, token: &str| {
+        for name in names {
+            let path = format!("/v2/clusters/{cluster}/downloads/credentials?file_name={name}");
+            let request = site.server.request(Method::GET, &path);
+            let answer = Server::send(with(request, Scheme::Agent, token)).await;
+            answer.expect(403);
+        }
+        let path = format!("/v2/clusters/{cluster}/downloads/files?file_name=bootstrap.ign");
+        let request = site.server.request(Method::GET, &path);
+        Server::send(with(request, Scheme::Agent, token))
+            .await
+            .expect(403);
+    };
+    let site = SecuredServer::local(|_| {}).await;
+    let own = site.resources("own").await;
+    refused(&site, &own.cluster, &own.agent).await;
+
+    let server = Server::start().await;
+    let (cluster, host) = install_single_node(&server).await;
+    let site = SecuredServer::oidc_after(server).await;
+    let (infra_env, _) = host.split_once("/hosts/").unwrap();
+    let ignition = format!("{infra_env}/downloads/files?file_name=discovery.ign");
+    let token = agent_token(&site.get("root", &ignition).await.expect(200));
+    refused(&site, &cluster, &token).await;
+    let of_host = host.replace("infra-envs", "infra-env");
+    let request = site
+        .server
+        .request(Method::GET, &format!("{of_host}/downloads/ignition"));
+    Server::send(with(request, Scheme::Agent, &token))
+        .await
+        .expect(403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_an_infra_env_are_withdrawn() {
+    let site = SecuredServer::local(|_| {}).await;
+    let own = site.resources("own").await;
+    let path = format!("/v2/infra-envs/{}", own.infra_env);
+    let hosts = format!("{path}/hosts");
+    let replica = Server::on(site.server.database.clone(), |settings| {
+        settings.auth_type = api_server::settings::AuthType::Local;
+        settings.ec_public_key_pem.clone_from(&site.key.public_pem);
+        settings.ec_private_key_pem = site.key.private_pem.clone().into();
+    })
+    .await;
+    replica.wait_ready().await;
+    let listed = async |server: &Server, token: &str| {
+        let request = server.request(Method::GET, &hosts);
+        Server::send(with(request, Scheme::Agent, token)).await
+    };
+    let ignition = format!("{path}/downloads/files?file_name=discovery.ign");
+    let issued = async || agent_token(&site.get("own", &ignition).await.expect(200));
+    let api_key = async || {
+        let shown = site.get("own", &path).await.expect(200);
+        let url = shown["download_url"].as_str().unwrap().to_owned();
+        let (_, rest) = url.split_once("/byapikey/").unwrap();
+        rest.split('/').next().unwrap().to_owned()
+    };
+    let opened = async |key: &str| {
+        let request = site.server.request(Method::GET, &ignition);
+        Server::send(with(request, Scheme::Url, key)).await
+    };
+    let (token, key) = (issued().await, api_key().await);
+    // That of a resource of an earlier version has no number, and is valid until the first withdrawal.
+    for token in [&token, &own.agent] {
+        listed(&site.server, token).await.expect(200);
+        listed(&replica, token).await.expect(200);
+    }
+    opened(&key).await.expect(200);
+    let regenerate = format!("{path}/regenerate-signing-key");
+    site.send("own", Method::POST, &regenerate, None)
+        .await
+        .expect(204);
+    for token in [&token, &own.agent] {
+        let refused = listed(&site.server, token).await.expect(401);
+        assert!(
+            refused["message"].as_str().unwrap().contains("withdrawn"),
+            "{refused}"
+        );
+        replica
+            .until("the replica refuses it", async || {
+                match listed(&replica, token).await {
+                    answer if answer.status == 401 => Ok(()),
+                    answer => Err(answer.text),
+                }
+            })
+            .await;
+    }
+    opened(&key).await.expect(401);
+    let (token, key) = (issued().await, api_key().await);
+    listed(&site.server, &token).await.expect(200);
+    listed(&replica, &token).await.expect(200);
+    opened(&key).await.expect(200);
+}
+
+// limit: tokens of agents and image links
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_agents_expire() {
+    let site =
+        SecuredServer::local(|settings| settings.agent_token_lifetime = Duration::ZERO).await;
+    let own = site.resources("own").await;
+    let path = format!("/v2/infra-envs/{}", own.infra_env);
+    let ignition = format!("{path}/downloads/files?file_name=discovery.ign");
+    let token = agent_token(&site.get("own", &ignition).await.expect(200));
+    let poll = format!("{path}/hosts/{}/instructions", own.host);
+    site.server
+        .until("the token has expired", async || {
+            let request = site.server.request(Method::GET, &poll);
+            let answer = Server::send(with(request, Scheme::Agent, &token)).await;
+            match answer.status.as_u16() {
+                401 if answer.text.contains("expired") => Ok(()),
+                _ => Err(answer.text),
+            }
+        })
+        .await;
 }

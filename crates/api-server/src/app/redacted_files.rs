@@ -1,0 +1,203 @@
+//! Files without their secrets, for users who read a record and may not edit it.
+
+use concurrency::BoxError;
+use model::Error;
+use model::cluster::ClusterStatus;
+use model::host::HostStatus;
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use serde_json::Value;
+
+use super::ApiServer;
+use crate::app::files::KUBEADMIN_PASSWORD;
+use crate::auth::{Caller, forbidden};
+use crate::operations::access::Role;
+
+/// Start of the names of redacted files.
+const PREFIX: &str = "redacted-";
+/// Text in place of a secret.
+const REDACTED: &str = "redacted";
+/// Parts of the names of an install-config's members that hold secrets, in lower case.
+const SECRET_WORDS: &[&str] = &[
+    "secret",
+    "password",
+    "token",
+    "credential",
+    "privatekey",
+    "proxy",
+];
+
+/// Whether a caller gets the secrets of a record of `owner`: users who may edit it do, and programs that hold a token of it.
+pub(crate) fn sees_secrets(caller: &Caller, owner: &str) -> bool {
+    match caller {
+        Caller::User(user) => match user.role {
+            Role::Admin => true,
+            Role::ReadOnlyAdmin => false,
+            Role::User => user.name == owner,
+        },
+        Caller::Watcher => false,
+        _ => true,
+    }
+}
+
+/// Whether a file of a cluster or an infra-env has secrets.
+pub(crate) fn has_secrets(name: &str) -> bool {
+    name.ends_with(".ign") || name.ends_with("install-config.yaml")
+}
+
+/// Name and content of a file without its secrets.
+///
+/// Errors: Internal – the stored file is malformed.
+pub(crate) fn redacted(name: &str, content: &[u8]) -> Result<(String, Vec<u8>), Error> {
+    let doing = "redacting a file";
+    let failed = |error: serde_json::Error| Error::internal(doing, error);
+    let content = if name.ends_with(".ign") {
+        let config: Value = serde_json::from_slice(content).map_err(failed)?;
+        serde_json::to_vec(&ignition::redacted(config)).map_err(failed)?
+    } else if has_secrets(name) {
+        let failed = |error: BoxError| Error::internal(doing, error);
+        let config = serde_yaml::from_slice(content).map_err(|error| failed(error.into()))?;
+        let text = serde_yaml::to_string(&without_secrets(config));
+        let text = text.map_err(|error| failed(error.into()))?;
+        text.into_bytes()
+    } else {
+        return Ok((name.to_owned(), content.to_vec()));
+    };
+    Ok((format!("{PREFIX}{name}"), content))
+}
+
+/// An install-config without its secrets.
+fn without_secrets(config: Value) -> Value {
+    match config {
+        Value::Array(items) => items.into_iter().map(without_secrets).collect(),
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(name, value)| {
+                let lower = name.to_lowercase();
+                let is_secret = SECRET_WORDS.iter().any(|word| lower.contains(word));
+                let value = match value {
+                    Value::String(_) if is_secret => REDACTED.into(),
+                    value => without_secrets(value),
+                };
+                (name, value)
+            });
+            members.collect()
+        }
+        other => other,
+    }
+}
+
+impl ApiServer {
+    /// Whether a caller gets the secrets of a cluster.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn sees_secrets_of_cluster(
+        &self,
+        caller: &Caller,
+        id: ClusterId,
+    ) -> Result<bool, Error> {
+        // Without a read of the cluster for programs and administrators.
+        if sees_secrets(caller, "") {
+            return Ok(true);
+        }
+        let stored = self.stored_cluster(id).await?;
+        Ok(sees_secrets(caller, &stored.snapshot.cluster.user_name))
+    }
+
+    /// The install-config of a cluster as JSON, as a caller sees it.
+    ///
+    /// Errors: as [`Self::install_config`].
+    pub(crate) async fn shown_install_config(
+        &self,
+        caller: &Caller,
+        id: ClusterId,
+    ) -> Result<String, Error> {
+        let text = self.install_config(id).await?;
+        if self.sees_secrets_of_cluster(caller, id).await? {
+            return Ok(text);
+        }
+        let config = serde_json::from_str(&text);
+        let config = config.map_err(|error| Error::internal("redacting a file", error))?;
+        Ok(without_secrets(config).to_string())
+    }
+
+    /// Checks that an installer downloads the Ignition configuration of a host while that is installed.
+    ///
+    /// Errors: NotFound; Forbidden.
+    pub(crate) async fn check_installer_download(
+        &self,
+        caller: &Caller,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<(), Error> {
+        use HostStatus::{
+            Installing, InstallingInProgress, InstallingPendingUserAction, PreparingSuccessful,
+        };
+        if !matches!(caller, Caller::Agent(_)) {
+            return Ok(());
+        }
+        match self.host(infra_env, id).await?.status {
+            PreparingSuccessful
+            | Installing
+            | InstallingInProgress
+            | InstallingPendingUserAction => Ok(()),
+            status => Err(forbidden(format!(
+                "a token of an agent does not open the ignition of a host that is {status}: installers need it while the host is installed"
+            ))),
+        }
+    }
+
+    /// Checks that an agent, an installer or a controller downloads files of its cluster while that is installed: a token
+    /// of discovery is no credential of a cluster.
+    ///
+    /// Errors: NotFound; Forbidden.
+    pub(crate) async fn check_agent_download(
+        &self,
+        caller: &Caller,
+        id: ClusterId,
+        name: &str,
+    ) -> Result<(), Error> {
+        use ClusterStatus::{Finalizing, Installing, InstallingPendingUserAction};
+        if !matches!(caller, Caller::Agent(_)) {
+            return Ok(());
+        }
+        let status = self.stored_cluster(id).await?.snapshot.cluster.status;
+        let is_installing = matches!(
+            status,
+            Installing | Finalizing | InstallingPendingUserAction
+        );
+        if is_installing && name != KUBEADMIN_PASSWORD {
+            return Ok(());
+        }
+        Err(forbidden(format!(
+            "a token of an agent does not open {name} of a cluster that is {status}: agents need files while their cluster is installed"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn install_configs_are_shown_without_secrets() {
+        let config = json!({
+            "metadata": { "name": "lab" }, "pullSecret": "s3cret", "sshKey": "ssh-rsa public",
+            "proxy": { "httpProxy": "http://u:s3cret@p", "noProxy": "s3cret" },
+            "platform": { "vsphere": { "vcenters": [{ "server": "v", "user": "u", "password": "s3cret" }] } },
+        });
+        let (name, text) = redacted("install-config.yaml", config.to_string().as_bytes()).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(!text.contains("s3cret"), "{text}");
+        assert!(
+            text.contains("ssh-rsa public") && text.contains("pullSecret: redacted"),
+            "{text}"
+        );
+        assert_eq!(name, "redacted-install-config.yaml");
+        let (name, text) = redacted("metadata.json", b"{}").unwrap();
+        assert_eq!(
+            (name.as_str(), text.as_slice()),
+            ("metadata.json", b"{}".as_slice())
+        );
+    }
+}
