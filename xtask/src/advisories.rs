@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -23,6 +24,9 @@ use snapshot::{Advisory, AdvisorySnapshot};
 /// The snapshot, below the root.
 const SNAPSHOT: &str = "xtask/advisories.tsv";
 const EXCEPTIONS: &str = "deny.toml";
+/// Age of a snapshot that is to be replaced.
+const OLD_DAYS: i64 = 30;
+const SECONDS_OF_A_DAY: u64 = 86_400;
 
 /// Arguments of `advisories`.
 #[derive(Debug, Args)]
@@ -82,6 +86,19 @@ pub(crate) fn check() -> Result<Tally> {
         println!("  {finding}");
     }
     Ok(Tally::one(findings.is_empty()))
+}
+
+/// Age of the snapshot, and the remedy for an old one.
+pub(crate) fn age() -> Result<String> {
+    let snapshot = AdvisorySnapshot::parse(&read(SNAPSHOT)?)?;
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let today = i64::try_from(since_1970.as_secs() / SECONDS_OF_A_DAY)?;
+    let (origin, days) = (&snapshot.origin, today - snapshot.day()?);
+    let mut text = format!("advisories of {origin}: {days} days old");
+    if days > OLD_DAYS {
+        text += "; `cargo xtask advisories --update CLONE` takes those of a clone of the database";
+    }
+    Ok(text)
 }
 
 fn read(path: impl AsRef<Path>) -> Result<String> {

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
+use crate::advisories;
 use crate::codegen;
 use crate::libtest::Tally;
 use finding::TidyFinding;
@@ -150,6 +151,7 @@ pub(crate) fn run(args: &TidyArgs) -> Result<ExitCode> {
     }
     let tally = check()?;
     println!("{} rules hold, {} do not", tally.passed, tally.failed);
+    println!("{}", advisories::age()?);
     Ok(if tally.failed == 0 {
         ExitCode::SUCCESS
     } else {

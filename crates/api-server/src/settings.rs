@@ -604,6 +604,26 @@ impl Settings {
         }
     }
 
+    /// Why a user could take the name of an administrator, whom a claim of the issuer names; none where no user can.
+    pub(crate) fn username_warning(&self) -> Option<String> {
+        let has_issuer = matches!(self.auth_type, AuthType::Oidc | AuthType::Rhsso);
+        let has_names = !(self.admin_users.is_empty() && self.read_only_admin_users.is_empty());
+        let claim = self.oidc_username_claim.as_str();
+        let is_changeable =
+            ["", "username", "preferred_username", "name", "nickname"].contains(&claim);
+        if !(has_issuer && has_names && is_changeable) {
+            return None;
+        }
+        let claim = if claim.is_empty() {
+            "username or preferred_username"
+        } else {
+            claim
+        };
+        Some(format!(
+            "users are named by {claim}, which they may change at some issuers, to a name in ADMIN_USERS or READ_ONLY_ADMIN_USERS"
+        ))
+    }
+
     /// URL of this API for agents and nodes, with `SERVICE_FQDN` if set.
     pub fn callback_url(&self) -> String {
         let base = self.base_url();

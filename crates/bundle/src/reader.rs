@@ -192,7 +192,7 @@ impl BundleFile {
         };
         let finished = copied.and_then(|()| {
             let finish = || -> io::Result<()> {
-                file.set_permissions(Permissions::from_mode(member.mode))?;
+                file.set_permissions(Permissions::from_mode(member.mode & 0o777))?;
                 file.sync_all()?;
                 fs::rename(&part, target)?;
                 durable::sync_parent(target)

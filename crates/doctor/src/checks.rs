@@ -3,6 +3,7 @@
 mod base_urls;
 mod certificates;
 mod images;
+mod logins;
 mod machine;
 mod names;
 mod port_holder;
@@ -144,6 +145,9 @@ pub static CHECKS: &[SiteCheck] = &[
     }),
     row("base-url", CheckGroup::Services, |site| {
         Box::pin(base_urls::base_urls(site))
+    }),
+    row("username-claim", CheckGroup::Services, |site| {
+        Box::pin(logins::username_claim(site))
     }),
     row("catalog", CheckGroup::Services, |site| {
         Box::pin(services::catalogs(site))

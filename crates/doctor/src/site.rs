@@ -56,6 +56,8 @@ pub struct SiteFacts {
     pub service_base_url: Option<String>,
     /// `IMAGE_SERVICE_BASE_URL`.
     pub image_service_base_url: Option<String>,
+    /// Why a user of a token issuer could take the name of an administrator.
+    pub username_warning: Option<String>,
 }
 
 /// Names that the proxy serves.

@@ -119,6 +119,26 @@ impl AdvisorySnapshot {
         })
     }
 
+    /// Day of its commit. Units: days since 1970.
+    pub(super) fn day(&self) -> Result<i64> {
+        let date = self.origin.rsplit(' ').next().unwrap_or_default();
+        let parts: Vec<i64> = date
+            .split('-')
+            .filter_map(|part| part.parse().ok())
+            .collect();
+        let [year, month, day] = parts[..] else {
+            anyhow::bail!("{:?} does not end with a date", self.origin);
+        };
+        // Source: the proleptic Gregorian calendar, with years that begin in March.
+        let (year, month) = if month > 2 {
+            (year, month - 3)
+        } else {
+            (year - 1, month + 9)
+        };
+        let leap_days = year / 4 - year / 100 + year / 400;
+        Ok(year * 365 + leap_days + (month * 153 + 2) / 5 + day - 719_469)
+    }
+
     /// Reads the last commit of a clone of the database, bare or not.
     pub(super) fn of_clone(clone: &Path) -> Result<Self> {
         let git = |arguments: &[&str]| -> Result<String> {
@@ -170,6 +190,25 @@ mod tests {
 
     const FILE: &str = "```toml\n[advisory]\nid = \"RUSTSEC-2024-0001\"\npackage = \"acme\"\ndate = \"2024-01-02\"\n\
                         [versions]\npatched = [\">= 1.2.3\", \"^0.9.8\"]\nunaffected = [\"< 0.5.0\"]\n```\n\n# Title\n";
+
+    #[test]
+    fn snapshots_have_a_day() {
+        let day = |origin: &str| {
+            let snapshot = AdvisorySnapshot {
+                origin: origin.to_owned(),
+                advisories: Vec::new(),
+            };
+            snapshot.day().ok()
+        };
+        for (origin, expected) in [
+            ("db 1f 1970-01-01", Some(0)),
+            ("db 1f 2000-02-29", Some(11_016)),
+            ("db 1f 2026-08-21", Some(20_686)),
+            ("db 1f", None),
+        ] {
+            assert_eq!(day(origin), expected, "{origin}");
+        }
+    }
 
     #[test]
     fn a_file_of_the_database_becomes_a_line_and_is_read_again() {

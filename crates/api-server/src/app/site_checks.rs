@@ -90,6 +90,7 @@ impl ApiServer {
             images: images(settings),
             remote: remote_services(settings).unwrap_or_default(),
             service_base_url: settings.service_base_url.as_ref().map(|url| url.0.clone()),
+            username_warning: settings.username_warning(),
             image_service_base_url: Some(settings.image_service_base_url.0.clone()),
             ..SiteFacts::default()
         }

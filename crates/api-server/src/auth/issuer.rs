@@ -40,6 +40,11 @@ impl TokenIssuer {
     /// Errors: Invalid – the keys of the settings.
     pub(super) async fn open(settings: &Settings) -> Result<Self, Error> {
         let names = |list: &[String]| list.iter().cloned().collect();
+        if let Some(warning) = settings.username_warning() {
+            tracing::warn!(
+                "{warning}: set OIDC_USERNAME_CLAIM to a claim that the issuer alone changes, such as sub"
+            );
+        }
         Ok(Self {
             keys: IssuerKeys::open(settings).await?,
             name: settings.oidc_issuer.clone(),

@@ -215,3 +215,25 @@ async fn sets_without_keys_are_refused() {
         assert!(error.to_string().contains("JWKS_CERT"), "{error}");
     }
 }
+
+#[test]
+fn names_that_users_may_change_are_a_warning() {
+    let key = TokenKey::new().unwrap();
+    for (claim, administrators, expected) in [
+        ("", "root", true),
+        ("preferred_username", "root", true),
+        ("sub", "root", false),
+        ("email", "root", false),
+        ("", "", false),
+    ] {
+        let settings = Settings {
+            auth_type: crate::settings::AuthType::Oidc,
+            oidc_username_claim: claim.to_owned(),
+            admin_users: service::settings::Setting::parse(administrators).unwrap(),
+            read_only_admin_users: service::settings::CommaList::default(),
+            ..settings(&key.jwks("one"))
+        };
+        let warning = settings.username_warning();
+        assert_eq!(warning.is_some(), expected, "{claim}: {warning:?}");
+    }
+}

@@ -106,9 +106,9 @@ pub(crate) async fn serve(
     let response = upstream.forward(admitted).await;
     match response.extensions().get::<GatewayError>() {
         Some(error) => {
-            site.pages
-                .page(accept.as_ref(), &error.message.clone(), response)
-                .await
+            let message = error.message.clone();
+            let page = site.pages.page(accept.as_ref(), &message, response).await;
+            site.secured(page)
         }
         None => site.secured(response),
     }

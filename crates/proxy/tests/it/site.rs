@@ -326,9 +326,7 @@ async fn errors_are_pages_for_browsers_and_json_for_programs() {
     let ask = async |accept: &str| site.asked("api.site.test", "api.site.test", accept).await;
     let (status, headers, body) = ask("Accept: application/json\r\n").await;
     assert_eq!(status, 503);
-    assert!(
-        headers.contains_key("retry-after") && !headers.contains_key("strict-transport-security")
-    );
+    assert!(headers.contains_key("retry-after") && headers["strict-transport-security"] == HSTS);
     assert!(
         json_of(&body)["message"]
             .as_str()
@@ -342,6 +340,7 @@ async fn errors_are_pages_for_browsers_and_json_for_programs() {
         (503, &"text/html; charset=utf-8".parse().unwrap())
     );
     assert!(body.contains("127.0.0.1:1 cannot be reached"), "{body}");
+    assert_eq!(headers["strict-transport-security"], HSTS);
     fs::write(folder.path().join("503.html"), "<p>maintenance").unwrap();
     let (_, _, body) = ask("Accept: text/html\r\n").await;
     assert_eq!(body, "<p>maintenance");
