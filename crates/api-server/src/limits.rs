@@ -14,6 +14,7 @@ use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::files::MAX_UPLOADS;
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
+use crate::server_settings::UNSENT_BYTES;
 use crate::settings::Settings;
 
 /// All limits of the API server.
@@ -92,6 +93,12 @@ fn of_bodies(settings: &Settings) -> Vec<Limit> {
             Bound::Count(transaction::MAX_WAITING as u64, "requests"),
             "cluster",
             "503 with Retry-After",
+        ),
+        Limit::fixed(
+            "unsent bytes",
+            Bound::Bytes(UNSENT_BYTES.into()),
+            "connection",
+            "sent when the client has room",
         ),
     ]
 }

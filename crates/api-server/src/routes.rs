@@ -215,6 +215,9 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
     let all = api
         .merge(service::health::routes(health, serves_metrics))
         .merge(openapi::routes())
+        .layer(middleware::from_fn(
+            service::server::count_before_compression,
+        ))
         .layer(compression);
     let observed = service::layers::apply(all, "api-server");
     // Slashes are normalized before routing.

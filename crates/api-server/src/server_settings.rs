@@ -21,6 +21,9 @@ const COREOS_INSTALLER: &str = "/data/coreos-installer";
 /// Offset and magic of the volume descriptor of an ISO image.
 const ISO_MAGIC: (u64, &[u8]) = (0x8001, b"CD001");
 
+/// Bytes of an answer that the kernel buffers for a client that does not read: without a bound, up to 4 MiB for each.
+pub(crate) const UNSENT_BYTES: u32 = 256 * 1024;
+
 impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
         let tls = match (
@@ -34,15 +37,14 @@ impl ServerSettings for Settings {
             }
             _ => None,
         };
-        vec![
-            Listen::new(
-                SocketAddr::new(self.api_listen_address, self.api_listen_port),
-                tls,
-            )
-            .with(&self.http)
-            .at(&self.base_url())
-            .at(&self.callback_url()),
-        ]
+        let address = SocketAddr::new(self.api_listen_address, self.api_listen_port);
+        vec![Listen {
+            unsent_bytes: Some(UNSENT_BYTES),
+            ..Listen::new(address, tls)
+                .with(&self.http)
+                .at(&self.base_url())
+                .at(&self.callback_url())
+        }]
     }
 
     fn data_folders(&self) -> Vec<&Path> {

@@ -73,7 +73,12 @@ impl LargeText {
 
     /// Memory that the text takes. Units: bytes.
     pub fn compressed_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |bytes| bytes.len())
+        self.compressed().len()
+    }
+
+    /// The text as it is kept: clones have the same.
+    pub fn compressed(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
     }
 }
 

@@ -35,6 +35,7 @@ pub mod server;
 mod server_settings;
 pub mod settings;
 mod settings_source;
+pub mod shared_body;
 pub mod shutdown;
 mod splice;
 mod state_log;

@@ -68,6 +68,11 @@ pub fn part(file: impl Into<Arc<File>>, first: u64, length: u64) -> io::Result<B
     Ok(Bytes::from_owner(MappedPart(map)))
 }
 
+/// Whether `bytes` are a [`part`], which is not in memory.
+pub(crate) fn is_part(bytes: &[u8]) -> bool {
+    FileRange::of(bytes).is_some()
+}
+
 /// Lets the handler of the request with these extensions answer with a [`part`].
 pub(crate) fn allow(request: &mut Extensions) {
     request.insert(Plain);

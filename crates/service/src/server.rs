@@ -12,6 +12,7 @@ mod request_handler;
 mod request_source;
 mod settings;
 mod tls_acceptor;
+mod waiting;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -54,6 +55,8 @@ pub use request_source::RequestSource;
 use request_source::SourceRule;
 pub use settings::HttpSettings;
 use tls_acceptor::TlsAcceptor;
+use waiting::WaitingBytes;
+pub use waiting::count_before_compression;
 
 /// Interval of HTTP/2 keep-alive pings to a silent client.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -318,6 +321,7 @@ pub async fn start_each(
 struct ClientBounds {
     admission: ConnectionAdmission,
     requests: ClientQuota,
+    waiting: WaitingBytes,
     body: BodyLimits,
     http: HttpSettings,
 }
@@ -346,6 +350,7 @@ impl ClientBounds {
                 header_timeout: http.header_timeout,
             },
             requests: ClientQuota::new(0, http.max_requests_per_client),
+            waiting: WaitingBytes::new(http.max_waiting_bytes, http.max_waiting_bytes_per_client),
             body: BodyLimits {
                 idle: http.body_idle_timeout,
                 min_rate: http.body_min_rate,
@@ -368,6 +373,7 @@ impl ClientBounds {
             sources: SourceRule::new(listen.address.port(), &listen.http.allowed_origins),
             trusted: self.http.trusted_proxies.clone(),
             requests: self.requests.clone(),
+            waiting: self.waiting.clone(),
             body: self.body,
             is_plain: !has_tls,
             access_log: listen.access_log.clone(),

@@ -32,6 +32,9 @@ pub(super) fn routes() -> Router<HttpApp> {
         .route("/catalogs", get(list))
         .route("/catalogs/{catalog}/api/v1/all", get(all))
         .route("/catalogs/{catalog}/api/v1/metas", get(metas))
+        .layer(middleware::from_fn(
+            service::server::count_before_compression,
+        ))
         .layer(CompressionLayer::new().gzip(true))
         .layer(middleware::from_fn(conditional))
 }

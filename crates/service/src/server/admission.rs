@@ -1,4 +1,5 @@
-//! Admission of requests before their handler: host, source, client address, requests in flight, body.
+//! Admission of requests before their handler: host, source, client address, requests in flight, body. Responses in
+//! memory are counted until they are sent.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -24,6 +25,7 @@ use super::quota::{ClientQuota, Permit};
 use super::refusals;
 use super::request_handler::{AdmittedRequest, RequestHandler};
 use super::request_source::{RequestSource, SourceRule};
+use super::waiting::{WaitingBytes, WaitingMemory};
 use crate::access_log::{AccessLog, LoggedRequest};
 use crate::sendfile;
 
@@ -34,6 +36,7 @@ pub(super) struct AdmissionRules {
     pub(super) sources: SourceRule,
     pub(super) trusted: IpNetworks,
     pub(super) requests: ClientQuota,
+    pub(super) waiting: WaitingBytes,
     pub(super) body: BodyLimits,
     /// Whether responses go to plain sockets.
     pub(super) is_plain: bool,
@@ -125,7 +128,10 @@ impl AdmissionRules {
         let Ok(permit) = self.requests.acquire(Some(client.ip.into())) else {
             return refusals::too_many_requests();
         };
+        let waiting = self.waiting.of(client.ip.into());
+        let is_safe = request.method().is_safe();
         let extensions = request.extensions_mut();
+        extensions.insert(waiting.clone());
         if self.is_plain {
             sendfile::allow(extensions);
         }
@@ -146,9 +152,11 @@ impl AdmissionRules {
         {
             counter.upgrade();
         }
+        let (response, compressor) = waiting.count(response, is_safe);
         let in_flight = InFlight {
             _permit: permit,
             _counted: counted,
+            _compressor: compressor,
         };
         keep_in_flight(response, in_flight)
     }
@@ -167,6 +175,7 @@ fn keep_in_flight(response: Response, in_flight: InFlight) -> Response {
 struct InFlight {
     _permit: Permit,
     _counted: Option<CountedRequest>,
+    _compressor: Option<WaitingMemory>,
 }
 
 struct InFlightBody {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::host_header::HostRefusal;
@@ -54,14 +54,44 @@ pub(super) fn too_many_requests() -> Response {
     count("requests of a client");
     let text = "too many requests of this client address are in flight: retry when some have ended";
     let retry = (header::RETRY_AFTER, RETRY_AFTER);
-    answer(StatusCode::TOO_MANY_REQUESTS, text, retry)
+    answer(StatusCode::TOO_MANY_REQUESTS, text, Some(retry))
+}
+
+/// 429 or 503: too many bytes of responses wait for the client, or for all. `is_done`: the request has changed something,
+/// and a retry would change it twice.
+pub(super) fn too_many_waiting_bytes(exceeded: Exceeded, is_done: bool) -> Response {
+    let (reason, status, whose, setting) = match exceeded {
+        Exceeded::Client => (
+            "waiting bytes of a client",
+            StatusCode::TOO_MANY_REQUESTS,
+            "this client address",
+            "MAX_WAITING_BYTES_PER_CLIENT",
+        ),
+        Exceeded::Total => (
+            "waiting bytes",
+            StatusCode::SERVICE_UNAVAILABLE,
+            "all clients",
+            "MAX_WAITING_BYTES",
+        ),
+    };
+    count(reason);
+    let advice = if is_done {
+        "the request was carried out, only its response is missing: read the result with GET"
+    } else {
+        "read them, then retry"
+    };
+    let text = format!(
+        "the responses that {whose} did not read yet are at their limit ({setting}): {advice}"
+    );
+    let retry = (!is_done).then_some((header::RETRY_AFTER, RETRY_AFTER));
+    answer(status, &text, retry)
 }
 
 /// 408: a request body came too slowly. Closes the connection: its rest would be read as the next request.
 pub(super) fn slow_body() -> Response {
     count("slow body");
     let text = "the request body was not sent before the timeout";
-    answer(StatusCode::REQUEST_TIMEOUT, text, CLOSE)
+    answer(StatusCode::REQUEST_TIMEOUT, text, Some(CLOSE))
 }
 
 /// Refuses a request without a host, with several, or with one that is not served here.
@@ -78,7 +108,7 @@ pub(super) fn host(refusal: &HostRefusal) -> Response {
             "request for a host that is not served refused"
         );
     }
-    answer(refusal.status(), &refusal.text(), CLOSE)
+    answer(refusal.status(), &refusal.text(), Some(CLOSE))
 }
 
 /// 403: a page of another origin sent a request that may change something.
@@ -102,7 +132,7 @@ pub(super) fn foreign_page(headers: &HeaderMap) -> Response {
         "a web page of another origin ({origin}) sent this request, and only pages of this server may: if the page is \
          yours, add its origin to the setting ALLOWED_ORIGINS; a reverse proxy in between has to pass on the Host header"
     );
-    answer(StatusCode::FORBIDDEN, &text, CLOSE)
+    answer(StatusCode::FORBIDDEN, &text, Some(CLOSE))
 }
 
 /// Whether a refusal of `subject` is logged: the sender chooses how many there are.
@@ -113,7 +143,7 @@ fn admit_line(subject: &str) -> Option<u64> {
 }
 
 /// An error body in the shape of the API's gateway layers.
-fn answer(status: StatusCode, message: &str, extra: (HeaderName, HeaderValue)) -> Response {
+fn answer(status: StatusCode, message: &str, extra: Option<(HeaderName, HeaderValue)>) -> Response {
     let body = serde_json::json!({ "code": status.as_u16(), "message": message });
-    (status, [extra], axum::Json(body)).into_response()
+    (status, AppendHeaders(extra), axum::Json(body)).into_response()
 }

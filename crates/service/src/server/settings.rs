@@ -20,6 +20,10 @@ crate::settings! {
         max_connections_per_client: usize = "1024",
         /// Requests of one client address (IPv6: /64) in flight; one more gets 429. Behind a trusted proxy, the address that it reports counts. 0: no limit.
         max_requests_per_client: usize = "1024",
+        /// Bytes of responses in memory that wait for all clients to read them; memory that responses share counts once, and the longest response does not count. One response more gets 503. 0: no limit.
+        max_waiting_bytes: usize = "67108864",
+        /// Bytes of responses in memory that wait for one client address (IPv6: /64) to read them; the longest response does not count. One response more gets 429. 0: no limit.
+        max_waiting_bytes_per_client: usize = "16777216",
         /// How long a client may take to send the head of a request.
         header_timeout: Duration = "30s",
         /// How long a connection of HTTP/1 may be idle: longer than the interval at which agents poll, so that each keeps its connection.
@@ -72,6 +76,7 @@ impl HttpSettings {
             )
             .set_by("MAX_REQUESTS_PER_CLIENT"),
         ];
+        limits.extend(self.waiting_limits());
         limits.extend(self.request_limits());
         limits.push(Limit::fixed(
             "metric series",
@@ -80,6 +85,25 @@ impl HttpSettings {
             "not recorded, until others are idle for over 1 h",
         ));
         limits
+    }
+
+    fn waiting_limits(&self) -> [Limit; 2] {
+        [
+            Limit::fixed(
+                "bytes that wait for clients",
+                bytes(self.max_waiting_bytes),
+                "server",
+                "503 with Retry-After; the longest response is exempt",
+            )
+            .set_by("MAX_WAITING_BYTES"),
+            Limit::fixed(
+                "bytes that wait for a client",
+                bytes(self.max_waiting_bytes_per_client),
+                "client address",
+                "429 with Retry-After; the longest response is exempt",
+            )
+            .set_by("MAX_WAITING_BYTES_PER_CLIENT"),
+        ]
     }
 
     fn request_limits(&self) -> [Limit; 10] {
@@ -159,6 +183,13 @@ fn count(count: usize, unit: &'static str) -> Bound {
     match count {
         0 => Bound::Unlimited,
         count => Bound::Count(count as u64, unit),
+    }
+}
+
+fn bytes(bytes: usize) -> Bound {
+    match bytes {
+        0 => Bound::Unlimited,
+        bytes => Bound::Bytes(bytes as u64),
     }
 }
 

@@ -6,4 +6,5 @@ mod connections;
 mod hosts;
 mod metrics;
 mod requests;
+mod waiting;
 mod world;
