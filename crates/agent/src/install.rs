@@ -122,7 +122,7 @@ impl InstallPlan {
     }
 }
 
-/// Whether a path leads to a block device: what is written there overwrites it.
+/// Whether a path leads to a block device, whose content an installation overwrites.
 fn is_disk(path: &str) -> bool {
     let target = std::fs::canonicalize(path).ok();
     let target = target.filter(|target| path.starts_with("/dev/") && target.starts_with("/dev"));

@@ -23,7 +23,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mi
 const MEDIUM_LOST: i64 = 256;
 /// Pause between polls unless the service sets one.
 const DEFAULT_PAUSE: Duration = Duration::from_mins(1);
-/// Longest pause between polls: with a longer one, a host is out of reach until somebody restarts it.
+/// Longest pause between polls: with a longer one, a host is out of reach until its next start.
 const MAX_PAUSE: Duration = Duration::from_hours(1);
 /// Responses after which only an operator can help; registering again later costs nothing, and finds it mended.
 const REFUSED: [u16; 4] = [401, 403, 404, 409];

@@ -197,8 +197,10 @@ impl<G: Send + Sync + 'static> HttpBody for SharedBodyReader<G> {
         };
         let mut bytes = piece.bytes();
         if bytes.len() >= MIN_GUARDED {
-            let _guard = Arc::clone(&self.guard);
-            bytes = Bytes::from_owner(GuardedBytes { bytes, _guard });
+            bytes = Bytes::from_owner(GuardedBytes {
+                bytes,
+                _guard: Arc::clone(&self.guard),
+            });
         }
         self.next += 1;
         self.remaining -= bytes.len() as u64;

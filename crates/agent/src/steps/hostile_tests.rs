@@ -1,11 +1,11 @@
-//! Instructions of a service that lies: every step ends, and says what was wrong.
+//! Instructions of a hostile service: every step ends, with the reason of a failure.
 
 use model::steps::StepType;
 
 use super::network_tests::context;
 use super::{MAX_ERROR, run};
 
-/// Steps that end at once or wait for something else, whatever their arguments are.
+/// Steps without arguments, and one that waits for the service.
 const WITHOUT_ARGUMENTS: [StepType; 3] = [
     StepType::Inventory,
     StepType::StopInstallation,

@@ -1,4 +1,4 @@
-//! Broken images: every reader ends with an answer or an error, whatever is in them.
+//! Broken images: every reader ends, with a result or an error.
 //!
 //! Images that once broke a reader are kept in `tests/data/broken/FORMAT/`.
 

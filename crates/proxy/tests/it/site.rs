@@ -138,7 +138,7 @@ async fn shared_connections_of_http_2_reach_each_host_but_the_registry() {
                 (421, "connections of its own"),
             ),
             ("web.site.test", None, (200, "\"upstream\":\"web\"")),
-            // The authority counts, whatever the line of HTTP/1 says, and the upstream gets no other.
+            // The authority counts, not the line of HTTP/1, and the upstream gets no other.
             (
                 "web.site.test",
                 Some("registry.site.test"),

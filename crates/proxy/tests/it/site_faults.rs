@@ -324,7 +324,7 @@ async fn slow_clients_of_tls_are_cut_off_and_others_are_served() {
     }
 }
 
-/// A client with a first message of about `bytes`: names of protocols that nobody speaks fill it.
+/// A client with a first message of about `bytes`: names of unknown protocols fill it.
 fn verbose_client(trusted: &Made, bytes: usize) -> Arc<rustls::ClientConfig> {
     let mut config = Arc::unwrap_or_clone(client_config(trusted, rustls::ALL_VERSIONS));
     config.alpn_protocols = vec![vec![b'x'; 127]; bytes / 128];
@@ -446,7 +446,7 @@ async fn renegotiation_is_refused() {
     let output = output.await.unwrap();
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    // The client is told, or its connection is closed.
+    // The client gets an alert, or its connection is closed.
     let after = text.split_once("RENEGOTIATING").map(|(_, after)| after);
     assert!(
         after.is_some_and(|after| after.contains("error:")),

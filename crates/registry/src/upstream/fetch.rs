@@ -122,8 +122,8 @@ impl Source {
         let _turn = self.upstream.blobs.acquire().await;
         let store = &self.all.0.store;
         let size = self.remote_size(digest).await?;
-        // The upstream has it, and another local repository stores it already: of the size that it has here, whatever the
-        // upstream says.
+        // The upstream has it, and another local repository stores it already. Its size is that of the store: the
+        // upstream may state another one.
         if store
             .mount_blob(&self.name, None, digest)
             .await

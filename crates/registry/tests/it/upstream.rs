@@ -336,7 +336,7 @@ async fn what_is_not_what_it_says_is_not_kept() {
     assert_eq!(refusal(refused).await, is(502, "UNAVAILABLE"));
 }
 
-/// Whatever an upstream says of its content, nothing else than what its digest names is served or kept.
+/// Only content that its digest names is served or kept, also from an upstream with wrong digests and media types.
 #[tokio::test]
 async fn lies_of_an_upstream_about_manifests_poison_nothing() {
     let upstream = Scripted::start().await;
@@ -360,7 +360,7 @@ async fn lies_of_an_upstream_about_manifests_poison_nothing() {
         let kept = server.content("repositories/copy/a/_manifests/tags/t");
         assert!(!kept.exists(), "{lie:?}");
     }
-    // Where the tag is, is the upstream's to say; the content is what that names.
+    // The upstream moves its tags; the content is that of the named digest.
     upstream.lie(Some(Lie::Digest(other.clone())));
     let got = server.get("/v2/copy/a/manifests/t").await;
     assert_eq!(Digest::sha256(&got.bytes().await.unwrap()), other);

@@ -41,7 +41,7 @@ struct Script {
     lie: Mutex<Option<Lie>>,
 }
 
-/// What the upstream says that is not so.
+/// A false statement of the upstream.
 #[derive(Debug, Clone)]
 pub(crate) enum Lie {
     /// The digest of every manifest.
