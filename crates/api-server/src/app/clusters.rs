@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::Error;
 use model::cluster::{
     Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams, PlatformType,
@@ -13,6 +14,7 @@ use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
 use rules::{InstallationPolicy, NewEvent, Snapshot};
+use service::shared_body::{BodyPiece, SharedBody};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -140,12 +142,12 @@ impl ApiServer {
         Ok(registered)
     }
 
-    /// Clusters, oldest first, as JSON.
+    /// Clusters, oldest first, as JSON: pieces of kept bytes.
     pub(crate) async fn list_clusters(
         &self,
         caller: &Caller,
         listing: ClusterListing,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<SharedBody, Error> {
         let filter = ClusterFilter {
             id: None,
             openshift_cluster_id: listing.openshift_cluster_id,
@@ -164,30 +166,31 @@ impl ApiServer {
                 counts.add(status, row.count);
             }
         }
-        let mut json = vec![b'['];
+        let mut pieces = vec![text(b"[")];
         for (row, cluster) in found {
             if !self.lists(caller, &cluster.user_name, &cluster.org_id)
                 || !listing.includes(&cluster)
             {
                 continue;
             }
-            if json.len() > 1 {
-                json.push(b',');
+            if pieces.len() > 1 {
+                pieces.push(text(b","));
             }
             let counts = by_cluster.remove(&row.id.0).unwrap_or_default();
             if listing.with_hosts && counts.total > 0 {
                 // Deleted since the listing: its row is shown as listed.
                 if let Ok(whole) = self.encoded_cluster(row.id, true).await {
-                    json.extend(whole);
+                    pieces.extend(whole);
                     continue;
                 }
             }
             let deleted_at = row.deleted_at.map(Into::into);
             let beside = BesideRecord { deleted_at, counts };
-            json.extend(cluster.print(&beside, listing.with_hosts)?);
+            let cluster = self.encoded.listed_with(row.id, cluster, beside)?;
+            pieces.push(cluster.print(listing.with_hosts)?);
         }
-        json.push(b']');
-        Ok(json)
+        pieces.push(text(b"]"));
+        Ok(SharedBody::new(pieces))
     }
 
     /// Clusters, oldest first. Records that are encoded already are not read.
@@ -240,14 +243,14 @@ impl ApiServer {
         .await
     }
 
-    /// A cluster as JSON: kept bytes, with the last heartbeats of its hosts.
+    /// A cluster as JSON: pieces of kept bytes, with the last heartbeats of its hosts.
     ///
     /// Errors: NotFound.
-    pub(super) async fn encoded_cluster(
+    async fn encoded_cluster(
         &self,
         id: ClusterId,
         with_hosts: bool,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Vec<BodyPiece>, Error> {
         let (stored, flushed) = tx("read cluster", async || {
             let mut connection = self.pool()?.acquire().await?;
             let head = clusters::revisions(&mut connection, id).await?;
@@ -271,7 +274,7 @@ impl ApiServer {
         if with_hosts {
             encoded.print(self.heartbeats(&stored.snapshot, flushed))
         } else {
-            Ok(encoded.print_alone())
+            Ok(encoded.print_alone().into())
         }
     }
 
@@ -281,16 +284,17 @@ impl ApiServer {
         id: ClusterId,
         with_hosts: bool,
         with_deleted: bool,
-    ) -> Result<Vec<u8>, Error> {
-        match self.encoded_cluster(id, with_hosts).await {
+    ) -> Result<SharedBody, Error> {
+        let pieces = match self.encoded_cluster(id, with_hosts).await {
             Err(Error::NotFound { .. }) if with_deleted => {
-                self.deleted_cluster(id, with_hosts).await
+                vec![self.deleted_cluster(id, with_hosts).await?]
             }
-            found => found,
-        }
+            found => found?,
+        };
+        Ok(SharedBody::new(pieces))
     }
 
-    async fn deleted_cluster(&self, id: ClusterId, with_hosts: bool) -> Result<Vec<u8>, Error> {
+    async fn deleted_cluster(&self, id: ClusterId, with_hosts: bool) -> Result<BodyPiece, Error> {
         let filter = ClusterFilter {
             id: Some(id.0),
             with_deleted: true,
@@ -307,7 +311,8 @@ impl ApiServer {
             deleted_at: row.deleted_at.map(Into::into),
             ..BesideRecord::default()
         };
-        cluster.print(&beside, with_hosts)
+        let cluster = self.encoded.listed_with(id, cluster, beside)?;
+        cluster.print(with_hosts)
     }
 
     /// The hosts of a cluster; empty for an unknown cluster.
@@ -454,6 +459,10 @@ impl ApiServer {
             &self.policy,
         ))
     }
+}
+
+fn text(json: &'static [u8]) -> BodyPiece {
+    BodyPiece::Plain(Bytes::from_static(json))
 }
 
 /// Releases the hosts of other infra-envs than `own` to the pool, except those in a status without a rule for it.

@@ -1,19 +1,22 @@
 //! Clusters and hosts as the texts that are sent, kept while they are current.
 //!
-//! Members that change without a revision, such as heartbeats, are left out of the kept bytes and added to each answer.
+//! Answers are pieces of the kept bytes, which they share: nothing is copied for a reader. Members that change without a
+//! revision, such as heartbeats, are left out of the kept bytes and added to each answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use concurrency::BoundedCache;
+use model::Error;
 use model::cluster::Cluster;
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::{DateTime, GoTime};
-use model::{Error, LargeText};
 use rules::HostState;
 use serde::Serialize;
 use serde_json::Value;
+use service::shared_body::BodyPiece;
 
 use super::{StoredSnapshot, render};
 use crate::db::RecordVersion;
@@ -21,8 +24,9 @@ use crate::db::RecordVersion;
 /// Capacity of the clusters with hosts: more than 5 000 hosts of the largest clusters, since their reports compress
 /// well. A larger cluster would be encoded with each request. Units: bytes.
 const WHOLE_BYTES: usize = 32 << 20;
-/// Capacity of the listed clusters. Units: bytes.
-const LISTED_BYTES: usize = 8 << 20;
+/// Capacity of the listed clusters: more than the default of `MAX_CLUSTERS`, of 8.5 KiB each. A listing of more than that
+/// would read and encode all of them with each request. Units: bytes.
+const LISTED_BYTES: usize = 16 << 20;
 /// Members of a host that change with its heartbeats.
 const HEARTBEAT: &[&str] = &["checked_in_at", "timestamp"];
 /// Texts of a cluster that are kept plain, about those of 100 hosts; the others are compressed. Units: bytes.
@@ -31,6 +35,8 @@ const PLAIN_BYTES: usize = 8 << 20;
 const HEARTBEAT_BYTES: usize = 128;
 /// Most characters of the members beside a listed record. Units: bytes.
 const BESIDE_BYTES: usize = 256;
+/// Hosts of a listed cluster that was not deleted, or of a listing without hosts.
+const NO_HOSTS: &str = "[]";
 /// Members of a listed cluster that are not in its kept bytes.
 const BESIDE: &[&str] = &[
     "deleted_at",
@@ -40,44 +46,13 @@ const BESIDE: &[&str] = &[
     "hosts",
 ];
 
-/// A record in JSON, without the members that are added to each answer and without the closing brace.
-#[derive(Debug, Clone)]
-enum Head {
-    Plain(Arc<str>),
-    Compressed(LargeText),
-}
-
-impl Head {
-    /// Keeps `json` after `before` bytes of other heads.
-    fn new(json: &str, before: usize) -> Self {
-        if before + json.len() <= PLAIN_BYTES {
-            Self::Plain(json.into())
-        } else {
-            Self::Compressed(json.into())
-        }
-    }
-
-    /// Units: bytes.
-    fn text_bytes(&self) -> usize {
-        match self {
-            Self::Plain(text) => text.len(),
-            Self::Compressed(text) => text.text_bytes(),
-        }
-    }
-
-    /// Units: bytes.
-    fn memory_bytes(&self) -> usize {
-        match self {
-            Self::Plain(text) => text.len(),
-            Self::Compressed(text) => text.compressed_bytes(),
-        }
-    }
-
-    fn append_to(&self, buffer: &mut Vec<u8>) {
-        match self {
-            Self::Plain(text) => buffer.extend_from_slice(text.as_bytes()),
-            Self::Compressed(text) => text.append_to(buffer),
-        }
+/// Keeps a record in JSON, after `before` bytes of other ones. Members that are added to each answer and the closing
+/// brace are not in it.
+fn head(json: String, before: usize) -> BodyPiece {
+    if before + json.len() <= PLAIN_BYTES {
+        BodyPiece::Plain(json.into())
+    } else {
+        BodyPiece::Compressed(json.into())
     }
 }
 
@@ -135,17 +110,43 @@ impl EncodedClusters {
         version: RecordVersion,
     ) -> Result<Arc<ListedCluster>, Error> {
         let record = render::listed_cluster(record);
+        let beside = BesideRecord::default();
+        let (text, head_bytes) = listed_text(json(&record, BESIDE)?.as_bytes(), &beside)?;
         let listed = Arc::new(ListedCluster {
             version,
-            head: Head::new(&json(&record, BESIDE)?, 0),
+            text,
+            head_bytes,
+            beside,
             hosts: serde_json::to_string(&record.hosts).map_err(failed)?,
             user_name: record.user_name,
             org_id: record.org_id,
             subscription: record.ams_subscription_id.map(|id| id.to_string()),
         });
-        let size = listed.head.memory_bytes() + listed.hosts.len() + size_of::<ListedCluster>();
-        self.listed.put(record.id, Arc::clone(&listed), size);
+        self.keep(record.id, &listed);
         Ok(listed)
+    }
+
+    /// A listed cluster with the members that are stored beside its record.
+    pub(super) fn listed_with(
+        &self,
+        id: ClusterId,
+        listed: Arc<ListedCluster>,
+        beside: BesideRecord,
+    ) -> Result<Arc<ListedCluster>, Error> {
+        if listed.beside == beside {
+            return Ok(listed);
+        }
+        let mut changed = ListedCluster::clone(&listed);
+        (changed.text, changed.head_bytes) = listed_text(listed.head(), &beside)?;
+        changed.beside = beside;
+        let changed = Arc::new(changed);
+        self.keep(id, &changed);
+        Ok(changed)
+    }
+
+    fn keep(&self, id: ClusterId, listed: &Arc<ListedCluster>) {
+        let size = listed.text.len() + listed.hosts.len() + size_of::<ListedCluster>();
+        self.listed.put(id, Arc::clone(listed), size);
     }
 
     /// Evicts a deleted cluster.
@@ -156,11 +157,14 @@ impl EncodedClusters {
 }
 
 /// A cluster in a listing.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ListedCluster {
     version: RecordVersion,
-    /// Without `hosts`.
-    head: Head,
+    /// The cluster without `hosts`.
+    text: Bytes,
+    /// Length of the text before the members that are stored beside the record.
+    head_bytes: usize,
+    beside: BesideRecord,
     /// The list of hosts that were deleted with the cluster.
     hosts: String,
     pub(super) user_name: String,
@@ -169,7 +173,7 @@ pub(super) struct ListedCluster {
 }
 
 /// Members of a listed cluster that are stored beside its record.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct BesideRecord {
     pub(super) deleted_at: Option<GoTime>,
     #[serde(flatten)]
@@ -177,17 +181,40 @@ pub(super) struct BesideRecord {
 }
 
 impl ListedCluster {
-    /// Prints the cluster; the hosts that were deleted with it only if `with_hosts`.
-    pub(super) fn print(&self, beside: &BesideRecord, with_hosts: bool) -> Result<Vec<u8>, Error> {
-        let hosts = if with_hosts { &self.hosts } else { "[]" };
-        let length = self.head.text_bytes() + hosts.len() + BESIDE_BYTES;
-        let mut json = Vec::with_capacity(length);
-        self.head.append_to(&mut json);
-        json.extend_from_slice(b",\"hosts\":");
-        json.extend_from_slice(hosts.as_bytes());
-        close(&mut json, beside)?;
-        Ok(json)
+    fn head(&self) -> &[u8] {
+        &self.text[..self.head_bytes]
     }
+
+    /// Prints the cluster; the hosts that were deleted with it only if `with_hosts`.
+    pub(super) fn print(&self, with_hosts: bool) -> Result<BodyPiece, Error> {
+        if !with_hosts || self.hosts == NO_HOSTS {
+            return Ok(BodyPiece::Plain(self.text.clone()));
+        }
+        let length = self.text.len() + self.hosts.len();
+        let text = with_beside(self.head(), &self.hosts, &self.beside, length)?;
+        Ok(text.into())
+    }
+}
+
+/// The text of a listed cluster without hosts, and the length of `head` in it.
+fn listed_text(head: &[u8], beside: &BesideRecord) -> Result<(Bytes, usize), Error> {
+    let text = with_beside(head, NO_HOSTS, beside, head.len() + BESIDE_BYTES)?;
+    Ok((text.into_boxed_slice().into(), head.len()))
+}
+
+/// Completes the head of a listed cluster, in a buffer of that capacity.
+fn with_beside(
+    head: &[u8],
+    hosts: &str,
+    beside: &BesideRecord,
+    capacity: usize,
+) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::with_capacity(capacity);
+    text.extend_from_slice(head);
+    text.extend_from_slice(b",\"hosts\":");
+    text.extend_from_slice(hosts.as_bytes());
+    close(&mut text, beside)?;
+    Ok(text)
 }
 
 /// A cluster of one snapshot, with its hosts.
@@ -196,9 +223,9 @@ pub(super) struct EncodedCluster {
     /// Compared by its address, which no other snapshot takes while this reference is kept.
     snapshot: Weak<StoredSnapshot>,
     /// Without `hosts`.
-    head: Head,
+    head: BodyPiece,
     /// In the order of the snapshot.
-    hosts: Vec<(HostVersion, Head)>,
+    hosts: Vec<(HostVersion, BodyPiece)>,
 }
 
 /// Identity of a host's record, apart from its heartbeats.
@@ -231,27 +258,27 @@ struct Heartbeat {
 
 impl EncodedCluster {
     fn new(stored: &Arc<StoredSnapshot>, known: Option<&Self>) -> Result<Self, Error> {
-        let known: HashMap<&HostVersion, &Head> = known
+        let known: HashMap<&HostVersion, &BodyPiece> = known
             .into_iter()
             .flat_map(|known| &known.hosts)
             .map(|(version, head)| (version, head))
             .collect();
         let record = render::cluster(&stored.snapshot, false);
-        let head = Head::new(&json(&record, &["hosts"])?, 0);
-        let mut length = head.text_bytes();
+        let cluster = head(json(&record, &["hosts"])?, 0);
+        let mut length = cluster.length();
         let mut hosts = Vec::with_capacity(stored.snapshot.hosts.len());
         for host in &stored.snapshot.hosts {
             let version = HostVersion::of(host);
-            let head = match known.get(&version) {
-                Some(head) => Head::clone(head),
-                None => Head::new(&json(&render::host(host), HEARTBEAT)?, length),
+            let host = match known.get(&version) {
+                Some(known) => BodyPiece::clone(known),
+                None => head(json(&render::host(host), HEARTBEAT)?, length),
             };
-            length += head.text_bytes();
-            hosts.push((version, head));
+            length += host.length();
+            hosts.push((version, host));
         }
         Ok(Self {
             snapshot: Arc::downgrade(stored),
-            head,
+            head: cluster,
             hosts,
         })
     }
@@ -263,43 +290,47 @@ impl EncodedCluster {
     /// Memory that it takes. Units: bytes.
     fn size(&self) -> usize {
         let hosts = self.hosts.iter();
-        let hosts = hosts.map(|(_, head)| head.memory_bytes() + size_of::<(HostVersion, Head)>());
-        size_of::<Self>() + self.head.memory_bytes() + hosts.sum::<usize>()
-    }
-
-    /// Length of its text with hosts, rounded up. Units: bytes.
-    fn length(&self) -> usize {
-        let hosts = self.hosts.iter();
-        let hosts = hosts.map(|(_, head)| head.text_bytes() + HEARTBEAT_BYTES);
-        self.head.text_bytes() + hosts.sum::<usize>() + HEARTBEAT_BYTES
+        let hosts =
+            hosts.map(|(_, head)| head.memory().len() + size_of::<(HostVersion, BodyPiece)>());
+        size_of::<Self>() + self.head.memory().len() + hosts.sum::<usize>()
     }
 
     /// Prints the cluster without its hosts.
-    pub(super) fn print_alone(&self) -> Vec<u8> {
-        let mut json = Vec::with_capacity(self.head.text_bytes() + HEARTBEAT_BYTES);
-        self.head.append_to(&mut json);
-        json.extend_from_slice(b",\"hosts\":[]}");
-        json
+    pub(super) fn print_alone(&self) -> [BodyPiece; 2] {
+        let end = Bytes::from_static(b",\"hosts\":[]}");
+        [self.head.clone(), BodyPiece::Plain(end)]
     }
 
     /// Prints the cluster with its hosts, whose heartbeats are those of `hosts`, in the same order.
-    pub(super) fn print(&self, hosts: impl Iterator<Item = Host>) -> Result<Vec<u8>, Error> {
-        let mut json = Vec::with_capacity(self.length());
-        self.head.append_to(&mut json);
-        json.extend_from_slice(b",\"hosts\":[");
-        for (at, ((_, head), host)) in self.hosts.iter().zip(hosts).enumerate() {
-            if at > 0 {
-                json.push(b',');
-            }
-            head.append_to(&mut json);
+    pub(super) fn print(&self, hosts: impl Iterator<Item = Host>) -> Result<Vec<BodyPiece>, Error> {
+        // The texts between the heads are slices of one buffer.
+        let mut texts = Vec::with_capacity((1 + self.hosts.len()) * HEARTBEAT_BYTES);
+        texts.extend_from_slice(b",\"hosts\":[");
+        let mut ends = Vec::with_capacity(1 + self.hosts.len());
+        for ((_, _), host) in self.hosts.iter().zip(hosts) {
+            ends.push(texts.len());
             let heartbeat = Heartbeat {
                 checked_in_at: host.checked_in_at,
                 timestamp: host.timestamp,
             };
-            close(&mut json, &heartbeat)?;
+            close(&mut texts, &heartbeat)?;
+            texts.push(b',');
         }
-        json.extend_from_slice(b"]}");
-        Ok(json)
+        if !ends.is_empty() {
+            texts.pop();
+        }
+        texts.extend_from_slice(b"]}");
+        ends.push(texts.len());
+        let texts = Bytes::from(texts.into_boxed_slice());
+        let heads = std::iter::once(&self.head).chain(self.hosts.iter().map(|(_, head)| head));
+        let mut pieces = Vec::with_capacity(2 * ends.len());
+        let mut start = 0;
+        for (head, end) in heads.zip(ends) {
+            pieces.push(head.clone());
+            pieces.push(BodyPiece::Plain(texts.slice(start..end)));
+            start = end;
+        }
+        Ok(pieces)
     }
 }
 
@@ -356,8 +387,13 @@ mod tests {
     fn print(clusters: &EncodedClusters, stored: &Arc<StoredSnapshot>) -> Value {
         let hosts = stored.snapshot.hosts.iter();
         let encoded = clusters.whole(ClusterId::default(), stored).unwrap();
-        let json = encoded.print(hosts.map(|host| host.record.clone()));
-        serde_json::from_slice(&json.unwrap()).unwrap()
+        let pieces = encoded.print(hosts.map(|host| host.record.clone()));
+        parsed(&pieces.unwrap())
+    }
+
+    fn parsed(pieces: &[BodyPiece]) -> Value {
+        let texts = pieces.iter().map(BodyPiece::bytes);
+        serde_json::from_slice(&texts.collect::<Vec<_>>().concat()).unwrap()
     }
 
     fn rendered(stored: &StoredSnapshot, with_hosts: bool) -> Value {
@@ -371,8 +407,7 @@ mod tests {
             let stored = stored(1, names);
             assert_eq!(print(&clusters, &stored), rendered(&stored, true));
             let alone = clusters.whole(ClusterId::default(), &stored).unwrap();
-            let alone: Value = serde_json::from_slice(&alone.print_alone()).unwrap();
-            assert_eq!(alone, rendered(&stored, false));
+            assert_eq!(parsed(&alone.print_alone()), rendered(&stored, false));
         }
     }
 
@@ -393,9 +428,9 @@ mod tests {
             "c"
         );
         let after = clusters.whole(ClusterId::default(), &second).unwrap();
-        let is_shared = |at: usize| match (&before.hosts[at].1, &after.hosts[at].1) {
-            (Head::Plain(before), Head::Plain(after)) => Arc::ptr_eq(before, after),
-            _ => false,
+        let is_shared = |at: usize| {
+            let [before, after] = [&before, &after].map(|it| it.hosts[at].1.memory().as_ptr());
+            before == after
         };
         assert_eq!((is_shared(0), is_shared(1)), (true, false));
         clusters.remove(ClusterId::default());
@@ -423,13 +458,13 @@ mod tests {
             release_info: None,
         });
         let encoded = clusters.whole(ClusterId::default(), &stored).unwrap();
-        assert!(encoded.length() > WHOLE_BYTES);
         let hosts = stored.snapshot.hosts.iter();
-        let json = encoded
+        let pieces = encoded
             .print(hosts.map(|host| host.record.clone()))
             .unwrap();
-        assert!(json.len() <= encoded.length(), "the buffer is not grown");
-        let shown: Value = serde_json::from_slice(&json).unwrap();
+        let length: usize = pieces.iter().map(BodyPiece::length).sum();
+        assert!(length > WHOLE_BYTES);
+        let shown = parsed(&pieces);
         for at in [0, 4999] {
             assert_eq!(shown["hosts"][at]["connectivity"], report, "{at}");
         }
@@ -457,11 +492,15 @@ mod tests {
         };
         assert!(clusters.listed(id, newer).is_none());
         let mut expected = render::listed_cluster(Cluster::default());
-        let shown = |beside: &BesideRecord| -> Value {
-            serde_json::from_slice(&listed.print(beside, false).unwrap()).unwrap()
+        let shown = |beside: &BesideRecord, with_hosts| {
+            let listed = clusters.listed_with(id, Arc::clone(&listed), beside.clone());
+            parsed(&[listed.unwrap().print(with_hosts).unwrap()])
         };
         let none = BesideRecord::default();
-        assert_eq!(shown(&none), serde_json::to_value(&expected).unwrap());
+        assert_eq!(
+            shown(&none, false),
+            serde_json::to_value(&expected).unwrap()
+        );
         expected.total_host_count = 3;
         expected.ready_host_count = 1;
         expected.enabled_host_count = 2;
@@ -474,9 +513,14 @@ mod tests {
                 total: 3,
             },
         };
-        assert_eq!(shown(&some), serde_json::to_value(&expected).unwrap());
+        assert_eq!(
+            shown(&some, false),
+            serde_json::to_value(&expected).unwrap()
+        );
         expected.hosts = record.hosts;
-        let whole: Value = serde_json::from_slice(&listed.print(&some, true).unwrap()).unwrap();
-        assert_eq!(whole, serde_json::to_value(&expected).unwrap());
+        assert_eq!(shown(&some, true), serde_json::to_value(&expected).unwrap());
+        let texts = [(); 2].map(|()| clusters.listed(id, version).unwrap().print(false).unwrap());
+        let [first, second] = texts.each_ref().map(|text| text.memory().as_ptr());
+        assert_eq!(first, second, "readers share the text");
     }
 }

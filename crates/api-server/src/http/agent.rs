@@ -60,7 +60,7 @@ pub(crate) async fn next_steps(
     OfHost(infra_env, id): OfHost,
     headers: HeaderMap,
     query: Query,
-) -> Result<EncodedJson, ApiError> {
+) -> Result<EncodedJson<Vec<u8>>, ApiError> {
     let poll = Poll {
         host_time_s: query.integer("timestamp")?,
         agent_version: agent_version(&headers),

@@ -8,6 +8,7 @@ use model::cluster::{Cluster, ClusterDefaultConfig};
 use model::hardware::PreflightHardwareRequirements;
 use model::host::{Host, HostRole};
 use serde_json::Value;
+use service::shared_body::SharedBody;
 
 use super::audit::Created;
 use super::encoded_json::EncodedJson;
@@ -67,7 +68,7 @@ pub(crate) async fn list(
     caller: Caller,
     query: Query,
     headers: HeaderMap,
-) -> Result<EncodedJson, ApiError> {
+) -> Result<EncodedJson<SharedBody>, ApiError> {
     let listing = ClusterListing {
         with_hosts: query.flag("with_hosts"),
         with_deleted: with_deleted(&caller, &headers),
@@ -84,7 +85,7 @@ pub(crate) async fn get(
     InCluster(id): InCluster,
     query: Query,
     headers: HeaderMap,
-) -> Result<EncodedJson, ApiError> {
+) -> Result<EncodedJson<SharedBody>, ApiError> {
     let with_hosts = !query.flag("exclude-hosts");
     let with_deleted = with_deleted(&caller, &headers);
     let cluster = app.cluster(id, with_hosts, with_deleted).await?;

@@ -5,9 +5,9 @@ use axum::response::{IntoResponse, Response};
 
 /// JSON text of a response.
 #[derive(Debug)]
-pub(crate) struct EncodedJson(pub(crate) Vec<u8>);
+pub(crate) struct EncodedJson<B>(pub(crate) B);
 
-impl IntoResponse for EncodedJson {
+impl<B: IntoResponse> IntoResponse for EncodedJson<B> {
     fn into_response(self) -> Response {
         ([(CONTENT_TYPE, "application/json")], self.0).into_response()
     }

@@ -46,6 +46,7 @@ mod state;
 mod support;
 mod tenancy;
 mod tokens;
+mod unread_answers;
 mod versions;
 mod vip_leases;
 mod web_ui;

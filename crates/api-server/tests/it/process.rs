@@ -42,6 +42,14 @@ impl Process {
         }
     }
 
+    /// Its resident memory. Units: KiB.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.unwrap().split_whitespace().next().unwrap();
+        number.parse().unwrap()
+    }
+
     /// Kills it at once (SIGKILL).
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
