@@ -207,6 +207,8 @@ where
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("{name}: starting the runtime: {error}\n"), 1),
     };
+    #[cfg(target_env = "musl")]
+    runtime.spawn(crate::allocator::collect_in_rounds());
     let result = if let Some(ServerCommand::Health { ready }) = arguments.command {
         runtime.block_on(ask(&settings, ready))
     } else {
