@@ -9,6 +9,7 @@ use rules::urls::ImageAddress;
 
 use super::ApiServer;
 use super::links::new_key;
+use super::request;
 use crate::app::redacted_files::sees_secrets;
 use crate::auth::{self, Caller, UrlTokens};
 use crate::db::{infra_envs, tx};
@@ -79,7 +80,9 @@ impl ApiServer {
         let Ok(image) = image else {
             return Ok(());
         };
-        let token = if caller.is_user() && sees_secrets(caller, &infra_env.user_name) {
+        let is_shown = caller.is_user() && sees_secrets(caller, &infra_env.user_name);
+        // The infra-env of a dry run may not be stored, and so has no key.
+        let token = if is_shown && !request::is_dry_run() {
             self.url_token(infra_env).await?
         } else {
             None

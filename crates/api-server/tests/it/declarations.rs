@@ -1,9 +1,11 @@
 //! Declarations: the agent-based installer's files are applied, again, in parts, as dry runs, and exported.
 
+use api_server::operations::access::Scheme;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, PULL_SECRET, Server, inventory};
+use crate::secured::{SecuredServer, pull_secret, with};
 
 const INSTALL: &str = "
 apiVersion: v1
@@ -287,4 +289,76 @@ async fn declared_files_are_limited() {
     };
     assert_eq!(status(2 << 20).await, 400, "read, and has no document");
     assert_eq!(status((2 << 20) + 1).await, 413);
+}
+
+/// A declaration names its cluster: of the same name, each user has one.
+#[tokio::test(flavor = "multi_thread")]
+async fn declarations_reach_no_clusters_of_others() {
+    let site = SecuredServer::oidc(|settings| settings.enable_org_tenancy = true).await;
+    let send = async |user: &str, org: &str, method: Method, path: &str, replicas: u32| {
+        let text = files().replace(PULL_SECRET, &pull_secret(user));
+        let text = text.replace("replicas: 3", &format!("replicas: {replicas}"));
+        let request = site.server.request(method.clone(), path);
+        let request = match method {
+            Method::GET => request,
+            _ => request
+                .header("content-type", "application/yaml")
+                .body(text),
+        };
+        let token = site.user_with(user, json!({ "org_id": org }));
+        Server::send(with(request, Scheme::User, &token)).await
+    };
+    let apply = "/v2/infra-envs/apply";
+    let own = send("alice", "research", Method::POST, apply, 3)
+        .await
+        .expect(201);
+    let id = |applied: &Value, name: &str| applied[name].as_str().unwrap().to_owned();
+    let (cluster, infra_env) = (id(&own, "cluster_id"), id(&own, "infra_env_id"));
+    let path = format!("/v2/clusters/{cluster}");
+    let state = async || site.get("root", &path).await.expect(200)["updated_at"].clone();
+    let before = state().await;
+
+    // A stranger gets a cluster of the same name.
+    let other = send("bob", "sales", Method::POST, apply, 5)
+        .await
+        .expect(201);
+    assert_ne!(id(&other, "cluster_id"), cluster);
+    let again = send("bob", "sales", Method::POST, apply, 5)
+        .await
+        .expect(200);
+    assert_eq!(id(&again, "cluster_id"), id(&other, "cluster_id"));
+    // Nor do paths lead to it.
+    let of_alice = format!("/v2/infra-envs/{infra_env}");
+    for (user, org, status) in [("bob", "sales", 404), ("dora", "research", 403)] {
+        let applied = format!("{of_alice}/apply");
+        for path in [applied.clone(), format!("{applied}?dry_run=true")] {
+            send(user, org, Method::POST, &path, 5).await.expect(status);
+        }
+    }
+    let export = format!("{of_alice}/export");
+    send("bob", "sales", Method::GET, &export, 3)
+        .await
+        .expect(404);
+    // A colleague reads it, and changes nothing by its name.
+    let read = send("dora", "research", Method::GET, &export, 3).await;
+    assert_eq!(read.status, 200, "{}", read.text);
+    assert!(!read.text.contains("auths"), "{}", read.text);
+    send("dora", "research", Method::POST, apply, 5)
+        .await
+        .expect(403);
+    send("auditor", "", Method::POST, apply, 5)
+        .await
+        .expect(403);
+    assert_eq!(state().await, before);
+
+    // An infra-env of one's own does not reach the cluster of another that it is moved to.
+    let moved = json!({ "cluster_id": cluster });
+    let infra_env = id(&other, "infra_env_id");
+    let path = format!("/v2/infra-envs/{infra_env}");
+    let answer = site.send("bob", Method::PATCH, &path, Some(&moved)).await;
+    let status = answer.status.as_u16();
+    assert!(matches!(status, 201 | 400 | 403 | 404), "{answer:?}");
+    let found = send("bob", "sales", Method::GET, &format!("{path}/export"), 3).await;
+    assert!(!found.text.contains(&cluster), "{}", found.text);
+    assert_eq!(state().await, before);
 }
