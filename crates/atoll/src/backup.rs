@@ -134,8 +134,20 @@ pub(crate) fn restore(arguments: &RestoreArgs) -> Result<(), Error> {
     }
 }
 
+/// Verifies `file`: its checksums, and that it has no other members than `atoll backup` writes.
 fn verify(file: &Path) -> Result<Verified, Error> {
     let backup = Verified::new(file)?;
+    let is_saved = match backup.index.heading.kind {
+        InstallationKind::Up => up::is_saved,
+        InstallationKind::Pod => pod::is_saved,
+    };
+    let mut paths = backup.index.members.iter().map(|member| &member.path);
+    if let Some(path) = paths.find(|path| !is_saved(path)) {
+        let doing = format!("verifying {}", file.display());
+        let reason =
+            format!("{path:?} is no file of a backup: restore only files of `atoll backup`");
+        return Err(Error::new(doing, reason));
+    }
     let heading = &backup.index.heading;
     terminal::print(&format!(
         "{}: verified, {} files, saved at {} by version {}.",
@@ -145,4 +157,65 @@ fn verify(file: &Path) -> Result<Verified, Error> {
         heading.program
     ));
     Ok(backup)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::index::Heading;
+    use super::writer::{BackupWriter, Owner};
+    use super::*;
+
+    /// Verifies a backup with one member, whose checksums are right.
+    fn verified(kind: InstallationKind, path: &str) -> Result<Verified, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let mut writer = BackupWriter::create(&file, Heading::new(kind)).unwrap();
+        writer.add(path, Owner::PRIVATE, 1, &b"x"[..]).unwrap();
+        writer.finish(&BTreeSet::new()).unwrap();
+        verify(&file).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn only_files_of_backups_are_restored() {
+        use InstallationKind::{Pod, Up};
+        for (kind, path) in [
+            (Up, "database.dump"),
+            (Up, "registry-ca.pem"),
+            (Up, "env/user.env"),
+            (Up, "secrets/database-password"),
+            (Up, "api-server/1/host.ign"),
+            (Up, "registry/docker/registry/v2/blobs/sha256/ab/abcd/data"),
+            (Pod, "database.dump"),
+            (Pod, "folder/.env"),
+            (Pod, "folder/secrets/ca/key"),
+            (Pod, "registry/.atoll/records/pulls"),
+        ] {
+            verified(kind, path).unwrap();
+        }
+        for (kind, path) in [
+            (Up, "postgres/data/PG_VERSION"),
+            (Up, "postgres/data/postgresql.auto.conf"),
+            (Up, "postgres/data.part/x"),
+            (Up, "env/api-server.env"),
+            (Up, "env/user.env/x"),
+            (Up, "control/registry.stop"),
+            (Up, "api-server/installercache/1/openshift-install"),
+            (Up, "registry/.atoll/index.redb"),
+            (Up, "image-service/x"),
+            (Up, "archives/x"),
+            (Up, "lock"),
+            (Up, "atoll.json"),
+            (Up, "bin/pg_ctl"),
+            (Pod, "other"),
+            (Pod, "db/pgdata/PG_VERSION"),
+            (Pod, "folder/.ssh/authorized_keys"),
+            (Pod, "folder/images/x"),
+            (Pod, "api-server/installercache/1/openshift-install"),
+        ] {
+            let error = verified(kind, path).unwrap_err();
+            assert!(error.starts_with("verifying "), "{path}: {error}");
+        }
+    }
 }

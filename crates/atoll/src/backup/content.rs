@@ -48,13 +48,32 @@ pub(super) fn folder(writer: &mut BackupWriter, root: &Path, prefix: &str) -> Re
 ///
 /// Errors: reading or writing fails.
 pub(super) fn clusters(writer: &mut BackupWriter, root: &Path, prefix: &str) -> Result<(), Error> {
-    let keeps = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        !DERIVED.contains(&path) && !name.starts_with('.')
-    };
-    walk::files(root, &keeps, &mut |path, file| {
+    walk::files(root, &is_of_clusters, &mut |path, file| {
         writer.add_file(&format!("{prefix}/{path}"), file)
     })
+}
+
+/// Whether [`clusters`] enters a folder or saves a file, which are in one that it enters.
+fn is_of_clusters(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    !DERIVED.contains(&path) && !name.starts_with('.')
+}
+
+/// Whether [`clusters`] saves the file at `path`.
+pub(super) fn has_clusters_file(path: &str) -> bool {
+    with_folders(path).all(is_of_clusters)
+}
+
+/// Whether [`registry`] saves the file at `path`.
+pub(super) fn has_registry_file(path: &str) -> bool {
+    let below = path.strip_prefix(BLOBS).unwrap_or_default();
+    below.starts_with('/') || with_folders(path).all(is_reference)
+}
+
+/// The folders that a file is in, and the file itself.
+fn with_folders(path: &str) -> impl Iterator<Item = &str> {
+    let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
+    folders.chain([path])
 }
 
 /// Saves a registry's folder and returns its dangling links.
@@ -152,6 +171,28 @@ mod tests {
             "docker/registry/v2/repositories/a/_uploads",
         ] {
             assert!(!is_reference(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn members_are_those_that_are_saved() {
+        for path in [
+            "docker/registry/v2/repositories/a/_manifests/tags/t/current/link",
+            "docker/registry/v2/blobs/sha256/ab/abcd/data",
+            ".atoll/records/pulls",
+        ] {
+            assert!(has_registry_file(path), "{path}");
+        }
+        for path in [
+            ".atoll/index.redb",
+            ".atoll/journal/1",
+            "docker/registry/v2/repositories/a/_uploads/1/data",
+        ] {
+            assert!(!has_registry_file(path), "{path}");
+        }
+        assert!(has_clusters_file("clusters/1/host.ign"));
+        for path in ["installercache/1/installer", ".x", "clusters/.x/y"] {
+            assert!(!has_clusters_file(path), "{path}");
         }
     }
 

@@ -47,6 +47,17 @@ const LOADER: &str = "atoll-restore-db";
 const START_LIMIT: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(200);
 
+/// Whether [`save`] writes a member of this name.
+pub(super) fn is_saved(path: &str) -> bool {
+    match path.split_once('/') {
+        None => path == DATABASE,
+        Some((FOLDER, rest)) => SAVED.contains(&rest.split('/').next().unwrap_or_default()),
+        Some((CLUSTERS, rest)) => content::has_clusters_file(rest),
+        Some((REGISTRY, rest)) => content::has_registry_file(rest),
+        Some(_) => false,
+    }
+}
+
 /// Saves the pod of `folder` in `file`; returns its length and number of members.
 ///
 /// Errors: the database does not run, those of podman.
@@ -335,15 +346,13 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
         }
         std::thread::sleep(POLL);
     }
-    let mut arguments = vec![
-        "pg_restore",
-        "--no-owner",
-        "--no-privileges",
-        "--exit-on-error",
-    ];
-    arguments.extend(["--single-transaction", "--role", &settings.user]);
+    // As the application: a dump is SQL, and the superuser's runs programs of the server.
+    let by_password = "PGPASSWORD=$(cat /run/secrets/db-password) exec pg_restore \"$@\"";
+    let mut arguments = vec!["sh", "-c", by_password, "pg_restore"];
+    arguments.extend(["--no-owner", "--no-privileges", "--exit-on-error"]);
+    arguments.extend(["--single-transaction", "--host", "127.0.0.1"]);
+    arguments.extend(["--username", &settings.user, "--no-password"]);
     arguments.extend(["--dbname", &settings.database]);
-    arguments.extend(settings.login());
     let file = File::open(dump).map_err(|e| Error::new(doing, e))?;
     podman::exec(LOADER, &arguments, Some(file), None)?;
     // Graceful: the shutdown checkpoint makes all data durable before the volume is swapped.

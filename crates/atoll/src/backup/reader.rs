@@ -15,6 +15,8 @@ use super::writer::HashingReader;
 
 /// Units: bytes. An index has some 200 bytes per member, and members have at least 512 bytes.
 const INDEX_LIMIT: u64 = 1 << 30;
+/// Units: bytes. Of the heading, of the checksum of the index, and of other members that are read into memory.
+const SMALL_LIMIT: u64 = 1 << 20;
 const BUFFER: usize = 1 << 20;
 
 /// A verified backup.
@@ -39,12 +41,12 @@ impl Verified {
         each(file, |path, size, content| {
             match path {
                 HEADING if found.is_empty() && heading.is_none() => {
-                    heading = Some(text(size, content)?);
+                    heading = Some(text(size, SMALL_LIMIT, content)?);
                 }
-                INDEX if index.is_none() => index = Some(text(size, content)?),
-                INDEX_SUM if sum.is_none() => sum = Some(text(size, content)?),
+                INDEX if index.is_none() => index = Some(text(size, INDEX_LIMIT, content)?),
+                INDEX_SUM if sum.is_none() => sum = Some(text(size, SMALL_LIMIT, content)?),
                 _ if index.is_none() => found.push((path.to_owned(), size, hash(content)?)),
-                _ => return Err(io::Error::other(format!("{path} comes after the index"))),
+                _ => return Err(io::Error::other(format!("{path:?} comes after the index"))),
             }
             Ok(())
         })
@@ -52,6 +54,13 @@ impl Verified {
         let heading = heading.ok_or_else(|| damaged("not a file of `atoll backup`".into()))?;
         let heading: Heading =
             serde_json::from_slice(&heading).map_err(|e| Error::new(doing(), e))?;
+        // Both are printed.
+        if [&heading.program, &heading.created_at]
+            .iter()
+            .any(|text| text.contains(char::is_control))
+        {
+            return Err(damaged("its heading is no heading of a backup".into()));
+        }
         if heading.format != FORMAT {
             return Err(damaged(format!(
                 "unsupported format {}, expected {FORMAT}: use version {} of atoll",
@@ -85,7 +94,7 @@ impl Verified {
             for entry in archive.entries_with_seek()? {
                 let mut entry = entry?;
                 if entry.path()?.to_str() == Some(name) {
-                    return text(entry.size(), &mut entry);
+                    return text(entry.size(), SMALL_LIMIT, &mut entry);
                 }
             }
             Err(io::ErrorKind::NotFound.into())
@@ -113,7 +122,7 @@ impl Verified {
             if path == HEADING || path == INDEX || path == INDEX_SUM {
                 return Ok(());
             }
-            let changed = || io::Error::other(format!("{path} changed after verification"));
+            let changed = || io::Error::other(format!("{path:?} changed after verification"));
             let member = members.next().filter(|member| member.path == path);
             let member = member.ok_or_else(changed)?;
             let target = to(path).filter(|_| !member.is_dangling);
@@ -134,7 +143,7 @@ impl Verified {
 fn compare(members: &[BackupMember], found: &[(String, u64, String)]) -> Result<(), String> {
     for (member, (path, size, sha256)) in members.iter().zip(found) {
         if member.path != *path || member.size != *size || member.sha256 != *sha256 {
-            return Err(format!("{path} is damaged"));
+            return Err(format!("{path:?} is damaged"));
         }
     }
     if members.len() == found.len() {
@@ -167,12 +176,13 @@ fn each(
     Ok(())
 }
 
-fn text(size: u64, content: &mut dyn Read) -> io::Result<Vec<u8>> {
-    if size > INDEX_LIMIT {
-        return Err(io::Error::other(format!("index too large: {size} bytes")));
+fn text(size: u64, limit: u64, content: &mut dyn Read) -> io::Result<Vec<u8>> {
+    if size > limit {
+        let reason = format!("a member has {size} bytes, more than {limit}");
+        return Err(io::Error::other(reason));
     }
     let mut text = Vec::new();
-    content.take(INDEX_LIMIT).read_to_end(&mut text)?;
+    content.take(limit).read_to_end(&mut text)?;
     Ok(text)
 }
 
@@ -297,6 +307,98 @@ mod tests {
         for length in (0..index).step_by(61) {
             assert!(!is_restored(folder.path(), &whole[..length]), "{length}");
         }
+    }
+
+    /// A tar of one entry besides those of a backup, in front of them.
+    fn with_entry(whole: &[u8], kind: tar::EntryType, path: &[u8], size: u64) -> Vec<u8> {
+        let mut header = tar::Header::new_gnu();
+        header.as_old_mut().name[..path.len()].copy_from_slice(path);
+        header.set_entry_type(kind);
+        header.set_mode(0o6777);
+        header.set_size(size);
+        header.set_link_name("/etc/passwd").unwrap();
+        header.set_cksum();
+        // The heading, with its block of content, stays in front.
+        let (heading, rest) = whole.split_at(1024);
+        [heading, header.as_bytes(), rest].concat()
+    }
+
+    #[test]
+    fn hostile_entries_are_refused_before_anything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = whole(folder.path());
+        for kind in [
+            tar::EntryType::Symlink,
+            tar::EntryType::Link,
+            tar::EntryType::Char,
+            tar::EntryType::Block,
+            tar::EntryType::Fifo,
+            tar::EntryType::Directory,
+            tar::EntryType::GNUSparse,
+        ] {
+            let bytes = with_entry(&whole, kind, b"registry/docker/x", 0);
+            assert!(!is_restored(folder.path(), &bytes), "{kind:?}");
+        }
+        for path in [
+            &b"/etc/cron.d/x"[..],
+            b"../x",
+            b"registry/../../x",
+            b"registry/./x",
+            b"a\\b",
+            b"\xff",
+        ] {
+            let bytes = with_entry(&whole, tar::EntryType::Regular, path, 0);
+            assert!(!is_restored(folder.path(), &bytes), "{path:?}");
+        }
+        // Sizes that no file has are not allocated.
+        for (path, size) in [
+            (&b"registry/docker/x"[..], 1 << 60),
+            (b"index.json", 1 << 60),
+            (b"index.json", 1 << 29),
+            (b"heading.json", 1 << 40),
+        ] {
+            let bytes = with_entry(&whole, tar::EntryType::Regular, path, size);
+            assert!(!is_restored(folder.path(), &bytes), "{path:?}");
+        }
+        assert!(!folder.path().join("target").exists());
+    }
+
+    #[test]
+    fn a_heading_sends_nothing_to_the_terminal() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let heading = Heading {
+            program: "1\u{1b}]0;title\u{7}".to_owned(),
+            ..Heading::new(InstallationKind::Up)
+        };
+        let writer = BackupWriter::create(&file, heading).unwrap();
+        writer.finish(&BTreeSet::new()).unwrap();
+        let error = Verified::new(&file).unwrap_err().to_string();
+        assert!(!error.contains(char::is_control), "{error:?}");
+        assert!(error.contains("heading"), "{error}");
+    }
+
+    /// The index is the attacker's, too: its modes and owners are not.
+    #[test]
+    fn no_restored_file_has_special_modes() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("target");
+        let member = BackupMember {
+            path: "file".to_owned(),
+            size: 1,
+            sha256: String::new(),
+            mode: 0o106_777,
+            uid: 0,
+            gid: 0,
+            is_dangling: false,
+        };
+        write(&target, &member, false, &mut &b"x"[..]).unwrap();
+        let mode = fs::metadata(&target).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o777);
+        // Nothing that is there is written to, such as a link.
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("link")).unwrap();
+        let link = folder.path().join("link");
+        assert!(write(&link, &member, false, &mut &b"x"[..]).is_err());
     }
 
     #[test]

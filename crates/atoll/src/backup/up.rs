@@ -19,6 +19,28 @@ use crate::up::ports::temporary_port;
 use crate::up::postgres::Cluster;
 use crate::up::service::ServiceName;
 
+/// Folder of secrets, and single files.
+const SECRETS: &str = "secrets";
+const FILES: [&str; 2] = ["registry-ca.pem", "env/user.env"];
+
+/// Whether [`save`] writes a member of this name. Others would be used at the next start: a database whose settings run
+/// programs, variables of a service, an installer.
+pub(super) fn is_saved(path: &str) -> bool {
+    if path == DATABASE || FILES.contains(&path) {
+        return true;
+    }
+    match path.split_once('/') {
+        Some((SECRETS, _)) => true,
+        Some((folder, rest)) if folder == ServiceName::ApiServer.as_str() => {
+            content::has_clusters_file(rest)
+        }
+        Some((folder, rest)) if folder == ServiceName::Registry.as_str() => {
+            content::has_registry_file(rest)
+        }
+        _ => false,
+    }
+}
+
 /// Saves the installation on `data` in `file`; returns its length and number of members.
 ///
 /// Errors: no installation, no space.
@@ -38,8 +60,8 @@ pub(super) fn save(file: &Path, data: Option<PathBuf>) -> Result<(u64, usize), E
         &directory.of(ServiceName::ApiServer),
         ServiceName::ApiServer.as_str(),
     )?;
-    content::folder(&mut writer, &directory.secrets(), "secrets")?;
-    let keeps = |path: &str| path == "registry-ca.pem" || path == "env" || path == "env/user.env";
+    content::folder(&mut writer, &directory.secrets(), SECRETS)?;
+    let keeps = |path: &str| path == "env" || FILES.contains(&path);
     walk::files(directory.root(), &keeps, &mut |path, file| {
         writer.add_file(path, file)
     })?;

@@ -132,3 +132,90 @@ fn finish(mut command: std::process::Command, doing: &str) -> Result<(), Error> 
         format!("{}: {}", output.status, stderr.trim()),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::up::data_directory::DataDirectory;
+    use crate::up::ports::temporary_port;
+
+    const COMMENT: &str = "COMMENT ON TABLE public.t IS '";
+
+    /// The dump with another statement in the place of the table's comment.
+    fn with_statement(dump: &[u8], statement: &str) -> Vec<u8> {
+        let find = |text: &[u8], from: usize| {
+            let mut parts = dump[from..].windows(text.len());
+            from + parts.position(|part| part == text).unwrap()
+        };
+        let start = find(COMMENT.as_bytes(), 0);
+        let end = find(b"';", start) + 2;
+        let mut changed = dump.to_vec();
+        changed[start..end].fill(b' ');
+        changed[start..start + statement.len()].copy_from_slice(statement.as_bytes());
+        changed
+    }
+
+    #[test]
+    fn a_hostile_dump_gets_no_rights_of_the_server() {
+        let dir = tempfile::tempdir().unwrap();
+        // The server may run as another user.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let directory = DataDirectory::new(Some(dir.path().join("data"))).unwrap();
+        directory.create().unwrap();
+        let password = dir.path().join("password");
+        fs::write(&password, "secret").unwrap();
+        let port = temporary_port().unwrap();
+        let (cluster, _) = Cluster::prepare(&directory, port, &password).unwrap();
+        let _serving = cluster.serve().unwrap();
+        let run = |sql: &str| {
+            let mut psql = cluster.client("psql", &password).unwrap();
+            psql.args(["--dbname", DB_NAME, "--command", sql])
+                .stdout(Stdio::null());
+            finish(psql, "running psql")
+        };
+        let padding = "x".repeat(400);
+        run("create table public.t (a int)").unwrap();
+        run(&format!("comment on table public.t is '{padding}'")).unwrap();
+        let path = dir.path().join("dump");
+        cluster
+            .dump(&password, &File::create(&path).unwrap())
+            .unwrap();
+        run("drop table public.t").unwrap();
+        let dump = fs::read(&path).unwrap();
+        let load = |statement: &str| {
+            fs::write(&path, with_statement(&dump, statement)).unwrap();
+            cluster.load(&password, File::open(&path).unwrap())
+        };
+        let marker = dir.path().join("marker");
+        let program = format!("touch {}", marker.display());
+        for statement in [
+            format!("COPY (SELECT 1) TO PROGRAM '{program}';"),
+            format!("COPY (SELECT 1) TO '{}';", marker.display()),
+            format!("RESET ROLE; SET ROLE postgres; COPY (SELECT 1) TO PROGRAM '{program}';"),
+            "ALTER ROLE CURRENT_USER SUPERUSER;".to_owned(),
+            format!("ALTER SYSTEM SET archive_command = '{program}';"),
+            "CREATE FUNCTION public.f() RETURNS int LANGUAGE c AS '/tmp/x.so', 'f';".to_owned(),
+            "CREATE EXTENSION file_fdw SCHEMA public;".to_owned(),
+            "SELECT pg_read_file('/etc/passwd');".to_owned(),
+            "SELECT lo_import('/etc/passwd');".to_owned(),
+        ] {
+            let error = load(&statement).unwrap_err().to_string();
+            let is_refused = [
+                "permission denied",
+                "must be superuser",
+                "not available",
+                "cannot run inside a transaction",
+            ]
+            .iter()
+            .any(|text| error.contains(text));
+            assert!(is_refused, "{statement}: {error}");
+            assert!(!marker.exists(), "{statement}");
+            // One transaction: nothing of the dump is left.
+            run("select from public.t").unwrap_err();
+        }
+        load("SELECT 1;").unwrap();
+        run("select from public.t").unwrap();
+    }
+}
