@@ -20,7 +20,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use net::masks::masked;
 
 use crate::layers::method_label;
-use crate::server::{ClientAddress, IpNetworks, RequestCounter, requested_host};
+use crate::server::{ClientAddress, RequestCounter, TrustedProxies, requested_host};
 use crate::tls::TlsVersion;
 
 /// Target of the events.
@@ -79,7 +79,7 @@ impl LoggedRequest {
     pub(crate) fn begin(
         log: Option<&AccessLog>,
         peer: SocketAddr,
-        trusted: &IpNetworks,
+        trusted: &TrustedProxies,
         request: &mut Request,
     ) -> Option<Self> {
         log.filter(|log| log.is_on())?;

@@ -16,7 +16,7 @@ fn all<S: ServerSettings>(settings: &S) -> Vec<Limit> {
 
 /// The limits of a server in Markdown.
 pub(crate) fn table<S: ServerSettings>(settings: &S) -> String {
-    let head = "| Limit | Value | Per | Setting | Beyond it |\n|---|---|---|---|---|\n";
+    let head = "| Limit | Value | Per | Setting | Beyond it | Share |\n|---|---|---|---|---|---|\n";
     let rows = all(settings).into_iter().map(|limit| {
         let setting = limit.setting.map(|name| format!("`{name}`"));
         markdown_row([
@@ -25,6 +25,10 @@ pub(crate) fn table<S: ServerSettings>(settings: &S) -> String {
             limit.per.to_owned(),
             setting.unwrap_or_default(),
             limit.answer.to_owned(),
+            limit
+                .share
+                .map(|share| share.to_string())
+                .unwrap_or_default(),
         ])
     });
     std::iter::once(head.to_owned()).chain(rows).collect()

@@ -5,12 +5,14 @@ mod body_timeout;
 mod clients;
 mod connection;
 mod connections;
+mod held;
 mod host_header;
 mod quota;
 mod refusals;
 mod request_handler;
 mod request_source;
 mod settings;
+mod streams;
 mod tls_acceptor;
 mod waiting;
 
@@ -41,8 +43,8 @@ use crate::{Error, health, open_files, tls};
 
 use admission::{AdmissionRules, Admitted, MakeAdmitted};
 use body_timeout::BodyLimits;
-pub(crate) use clients::X_FORWARDED_FOR;
-pub use clients::{ClientAddress, IpNetworks};
+pub use clients::{ClientAddress, ClientKey, Holder, IpNetworks};
+pub(crate) use clients::{PROXY_SECRET, TrustedProxies, X_FORWARDED_FOR};
 use connection::{AdmittingAcceptor, ConnectionAdmission};
 pub use connections::ConnectionCount;
 use connections::Connections;
@@ -54,6 +56,7 @@ pub use request_handler::{AdmittedRequest, RequestHandler};
 pub use request_source::RequestSource;
 use request_source::SourceRule;
 pub use settings::HttpSettings;
+pub use streams::{OpenStream, StreamQuota};
 use tls_acceptor::TlsAcceptor;
 use waiting::WaitingBytes;
 pub use waiting::count_before_compression;
@@ -345,7 +348,7 @@ impl ClientBounds {
         Self {
             admission: ConnectionAdmission {
                 connections: Connections::new(max, http.max_connections_per_client),
-                trusted: http.trusted_proxies.clone(),
+                trusted: http.proxies(),
                 write_timeout: http.write_timeout,
                 header_timeout: http.header_timeout,
             },
@@ -371,7 +374,7 @@ impl ClientBounds {
         AdmissionRules {
             hosts: HostRule::new(has_tls, allowed),
             sources: SourceRule::new(listen.address.port(), &listen.http.allowed_origins),
-            trusted: self.http.trusted_proxies.clone(),
+            trusted: self.http.proxies(),
             requests: self.requests.clone(),
             waiting: self.waiting.clone(),
             body: self.body,

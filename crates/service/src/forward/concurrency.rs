@@ -11,7 +11,7 @@ use http::{HeaderValue, header};
 use super::balance::Forward;
 use super::headers::MAX_LINES;
 use super::replay_body::{MAX_REPLAY_BYTES, ReplayBody};
-use crate::limits::{Bound, Limit};
+use crate::limits::{Bound, Limit, Share};
 use crate::server::{ClientQuota, Permit};
 
 /// One in so many permits is for uploads, and one in so many of these for one client.
@@ -94,6 +94,12 @@ pub fn limits(max: usize) -> Vec<Limit> {
     };
     let answer = "503 with Retry-After";
     let uploads = uploads(max);
+    let of_client = Share::of(
+        "client address",
+        bound(uploads_per_client(uploads), "requests"),
+        answer,
+    )
+    .set_by("MAX_FORWARDED_REQUESTS");
     let limit =
         |name, bound, per| Limit::fixed(name, bound, per, answer).set_by("MAX_FORWARDED_REQUESTS");
     vec![
@@ -101,12 +107,14 @@ pub fn limits(max: usize) -> Vec<Limit> {
             "forwarded requests and tunnels",
             bound(max, "requests"),
             "upstream",
-        ),
+        )
+        .unshared("MAX_REQUESTS_PER_CLIENT bounds the requests of a client to this server"),
         limit(
             "forwarded uploads (bodies above 64 KiB or of unknown length)",
             bound(uploads, "requests"),
             "upstream",
-        ),
+        )
+        .shared(of_client),
         limit(
             "forwarded uploads of a client",
             bound(uploads_per_client(uploads), "requests"),

@@ -103,7 +103,7 @@ fn prepare(balance: &Balance, from: ForwardedFor, upgrade: Option<HeaderValue>, 
     if let Some(host) = host.and_then(|host| HeaderValue::from_str(&host).ok()) {
         parts.headers.insert(header::HOST, host);
     }
-    headers::add(&mut parts.headers, from);
+    headers::add(&mut parts.headers, from, balance.upstream.proof());
     if let Some(protocol) = upgrade {
         set_upgrade(&mut parts.headers, protocol);
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-use crate::server::{ClientAddress, MAX_HEADERS, X_FORWARDED_FOR};
+use crate::server::{ClientAddress, MAX_HEADERS, PROXY_SECRET, X_FORWARDED_FOR};
 
 /// Hop-by-hop headers. Source: RFC 9110 §7.6.1, and two that old clients send.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -20,12 +20,13 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const ADDED_LINES: usize = 5;
+const ADDED_LINES: usize = 6;
 /// Lines of a request to a replica that may be missing in that of the client; requests of HTTP/2 have no `Host`.
 static ADDED: [HeaderName; ADDED_LINES] = [
     X_FORWARDED_FOR,
     X_FORWARDED_HOST,
     X_FORWARDED_PROTO,
+    PROXY_SECRET,
     header::TRANSFER_ENCODING,
     header::HOST,
 ];
@@ -69,8 +70,12 @@ pub(super) struct ForwardedFor {
 }
 
 /// Adds the peer to the `X-Forwarded-For` chain of a trusted proxy; the chain of other peers is dropped.
-/// `X-Forwarded-Proto` and `X-Forwarded-Host` of a proxy in front stay.
-pub(super) fn add(headers: &mut HeaderMap, from: ForwardedFor) {
+/// `X-Forwarded-Proto` and `X-Forwarded-Host` of a proxy in front stay. `proof` shows the server that this is its proxy.
+pub(super) fn add(headers: &mut HeaderMap, from: ForwardedFor, proof: Option<&HeaderValue>) {
+    match proof {
+        Some(proof) => drop(headers.insert(PROXY_SECRET, proof.clone())),
+        None => drop(headers.remove(PROXY_SECRET)),
+    }
     let reported = headers.get_all(X_FORWARDED_FOR);
     let reported = reported.iter().filter(|_| from.client.is_forwarded);
     let mut chain: Vec<&str> = reported.filter_map(|value| value.to_str().ok()).collect();
@@ -151,10 +156,28 @@ mod tests {
                 ip: peer,
                 is_forwarded,
             };
-            add(&mut map, ForwardedFor { peer, client });
+            add(&mut map, ForwardedFor { peer, client }, None);
             assert_eq!(map["x-forwarded-for"], chain);
             assert_eq!(map["x-forwarded-proto"], "https");
             assert_eq!(map["x-forwarded-host"], "ui:8080");
+        }
+    }
+
+    #[test]
+    fn a_server_gets_the_proof_of_its_own_proxy_alone() {
+        let peer = "10.0.0.1".parse().unwrap();
+        let from = ForwardedFor {
+            peer,
+            client: ClientAddress {
+                ip: peer,
+                is_forwarded: false,
+            },
+        };
+        let own = HeaderValue::from_static("own");
+        for (proof, expected) in [(Some(&own), Some(&own)), (None, None)] {
+            let mut map = headers(&[("x-atoll-proxy-secret", "forged")]);
+            add(&mut map, from, proof);
+            assert_eq!(map.get("x-atoll-proxy-secret"), expected);
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Uri};
 
+use crate::server::HttpSettings;
 use crate::settings::Setting;
 
 /// Readiness path of every server of the workspace.
@@ -18,6 +19,8 @@ pub struct Upstream {
     authority: Authority,
     name: String,
     ready_path: PathAndQuery,
+    /// Shows the service that requests come from its proxy; never in a message.
+    proof: Option<HeaderValue>,
 }
 
 /// Malformed origin.
@@ -62,6 +65,7 @@ impl Upstream {
             name: authority.to_string(),
             authority,
             ready_path: PathAndQuery::from_static(READY_PATH),
+            proof: None,
         })
     }
 
@@ -76,6 +80,13 @@ impl Upstream {
     #[must_use]
     pub fn ready_at(mut self, path: PathAndQuery) -> Self {
         self.ready_path = path;
+        self
+    }
+
+    /// Sends the secret that the proxies of the service share with it, if the settings have one.
+    #[must_use]
+    pub fn proven_by(mut self, http: &HttpSettings) -> Self {
+        self.proof = http.proxy_secret();
         self
     }
 
@@ -99,6 +110,10 @@ impl Upstream {
 
     pub(super) fn port(&self) -> u16 {
         self.authority.port_u16().unwrap_or(HTTP_PORT)
+    }
+
+    pub(super) fn proof(&self) -> Option<&HeaderValue> {
+        self.proof.as_ref()
     }
 
     pub(super) fn ready_path(&self) -> &PathAndQuery {

@@ -18,7 +18,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tower::Service;
 
 use super::body_timeout::BodyLimits;
-use super::clients::{ClientAddress, IpNetworks};
+use super::clients::{ClientAddress, TrustedProxies};
 use super::connections::{CountedRequest, RequestCounter};
 use super::host_header::HostRule;
 use super::quota::{ClientQuota, Permit};
@@ -34,7 +34,7 @@ use crate::sendfile;
 pub(super) struct AdmissionRules {
     pub(super) hosts: HostRule,
     pub(super) sources: SourceRule,
-    pub(super) trusted: IpNetworks,
+    pub(super) trusted: TrustedProxies,
     pub(super) requests: ClientQuota,
     pub(super) waiting: WaitingBytes,
     pub(super) body: BodyLimits,
@@ -136,6 +136,11 @@ impl AdmissionRules {
             sendfile::allow(extensions);
         }
         let counter = extensions.get::<RequestCounter>().cloned();
+        if client.is_forwarded
+            && let Some(counter) = &counter
+        {
+            counter.exempt();
+        }
         let counted = counter.as_ref().map(RequestCounter::count);
         let (request, is_late) = self.body.bound(request);
         let admitted = AdmittedRequest {

@@ -2,11 +2,13 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr as _;
+use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
+use secrecy::ExposeSecret as _;
 
-use crate::settings::Setting;
+use crate::settings::{Secret, Setting};
 
 /// Prefix that counts as one client. Units: bits. A site gets at least a /64, so a limit per address would not hold.
 /// Source: RFC 6177.
@@ -14,6 +16,9 @@ const IPV6_PREFIX: u32 = 64;
 
 /// Header in which proxies report client addresses, the nearest last.
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Header in which a proxy proves that it is one. Its value is no part of any log.
+pub(crate) const PROXY_SECRET: HeaderName = HeaderName::from_static("x-atoll-proxy-secret");
 
 /// Networks in CIDR notation; a single address is a network of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +51,53 @@ impl Setting for IpNetworks {
     }
 }
 
+/// Proxies whose `X-Forwarded-For` is believed: peers in their networks, which prove themselves if there is a secret.
+///
+/// Without a secret, every program on a trusted address chooses the addresses that its requests count for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TrustedProxies {
+    networks: IpNetworks,
+    secret: Option<HeaderValue>,
+}
+
+impl TrustedProxies {
+    pub(crate) fn new(networks: IpNetworks, secret: Option<HeaderValue>) -> Self {
+        Self { networks, secret }
+    }
+
+    /// Whether each connection of `peer` is one of a proxy. With a secret, only its requests can show that.
+    pub(super) fn contain(&self, peer: IpAddr) -> bool {
+        self.secret.is_none() && self.networks.contain(peer)
+    }
+
+    /// Whether a connection of `peer` may turn out to be one of a proxy.
+    pub(super) fn may_contain(&self, peer: IpAddr) -> bool {
+        self.networks.contain(peer)
+    }
+
+    fn believe(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        let is_proven = self.secret.as_ref().is_none_or(|secret| {
+            let sent = headers.get(PROXY_SECRET);
+            sent.is_some_and(|sent| is_same(secret.as_bytes(), sent.as_bytes()))
+        });
+        is_proven && self.networks.contain(peer)
+    }
+}
+
+/// The value of [`PROXY_SECRET`]; absent without a secret.
+pub(crate) fn proxy_secret(secret: &Secret) -> Option<HeaderValue> {
+    let text = secret.expose_secret();
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    (!text.is_empty()).then_some(value)
+}
+
+/// Compares all bytes: the time says nothing about the first difference.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).map(|(one, other)| one ^ other);
+    one.len() == other.len() && differences.fold(0, |all, one| all | one) == 0
+}
+
 /// The client of a request; an extension of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress {
@@ -58,9 +110,9 @@ pub struct ClientAddress {
 impl ClientAddress {
     /// The client behind `peer`. Of the addresses that proxies report, the last that is no trusted proxy counts:
     /// everything before it may be forged.
-    pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &IpNetworks) -> Self {
+    pub(crate) fn of(peer: IpAddr, headers: &HeaderMap, trusted: &TrustedProxies) -> Self {
         let peer = peer.to_canonical();
-        if !trusted.contain(peer) {
+        if !trusted.believe(peer, headers) {
             return Self {
                 ip: peer,
                 is_forwarded: false,
@@ -75,7 +127,7 @@ impl ClientAddress {
                 break;
             };
             ip = address;
-            if !trusted.contain(address) {
+            if !trusted.networks.contain(address) {
                 break;
             }
         }
@@ -98,7 +150,13 @@ fn reported_address(text: &str) -> Option<IpAddr> {
 
 /// Addresses that share a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ClientKey(IpAddr);
+pub struct ClientKey(IpAddr);
+
+impl From<ClientAddress> for ClientKey {
+    fn from(client: ClientAddress) -> Self {
+        client.ip.into()
+    }
+}
 
 impl From<IpAddr> for ClientKey {
     fn from(address: IpAddr) -> Self {
@@ -112,6 +170,35 @@ impl From<IpAddr> for ClientKey {
     }
 }
 
+/// Whom a limit counts for: a client by its address, or a user or owner at any address.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Holder(HolderKey);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum HolderKey {
+    Client(ClientKey),
+    User(Arc<str>),
+}
+
+impl Holder {
+    /// A user or owner of that name.
+    pub fn user(name: &str) -> Self {
+        Self(HolderKey::User(name.into()))
+    }
+}
+
+impl From<ClientAddress> for Holder {
+    fn from(client: ClientAddress) -> Self {
+        client.ip.into()
+    }
+}
+
+impl From<IpAddr> for Holder {
+    fn from(address: IpAddr) -> Self {
+        Self(HolderKey::Client(address.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,10 +209,34 @@ mod tests {
         for line in lines {
             headers.append(X_FORWARDED_FOR, HeaderValue::from_static(line));
         }
-        let trusted = IpNetworks::parse(trusted).unwrap();
-        let client = ClientAddress::of(peer.parse().unwrap(), &headers, &trusted);
-        assert_eq!(client.is_forwarded, trusted.contain(peer.parse().unwrap()));
+        let peer = peer.parse().unwrap();
+        let trusted = TrustedProxies::new(IpNetworks::parse(trusted).unwrap(), None);
+        let client = ClientAddress::of(peer, &headers, &trusted);
+        assert_eq!(client.is_forwarded, trusted.contain(peer));
         client.ip.to_string()
+    }
+
+    #[test]
+    fn a_proxy_with_a_secret_proves_itself() {
+        let networks = IpNetworks::parse("127.0.0.1").unwrap();
+        let secret = proxy_secret(&"a secret".into());
+        let trusted = TrustedProxies::new(networks, secret);
+        let client = |peer: &str, sent: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.append(X_FORWARDED_FOR, HeaderValue::from_static("192.0.2.1"));
+            if let Some(sent) = sent {
+                headers.append(PROXY_SECRET, HeaderValue::from_static(sent));
+            }
+            let client = ClientAddress::of(peer.parse().unwrap(), &headers, &trusted);
+            client.ip.to_string()
+        };
+        assert_eq!(client("127.0.0.1", Some("a secret")), "192.0.2.1");
+        for forged in [None, Some(""), Some("a secre"), Some("a secrex")] {
+            assert_eq!(client("127.0.0.1", forged), "127.0.0.1", "{forged:?}");
+        }
+        assert_eq!(client("127.0.0.2", Some("a secret")), "127.0.0.2");
+        assert!(!trusted.contain("127.0.0.1".parse().unwrap()));
+        assert!(proxy_secret(&"".into()).is_none());
     }
 
     #[test]

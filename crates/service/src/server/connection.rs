@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower_http::add_extension::AddExtension;
 
-use super::clients::IpNetworks;
+use super::clients::TrustedProxies;
 use super::connections::{Connection, Connections, RequestCounter};
 use super::refusals;
 use crate::deadline_timer::DeadlineTimer;
@@ -29,7 +29,7 @@ pub(super) struct AdmittingAcceptor<A> {
 pub(super) struct ConnectionAdmission {
     pub(super) connections: Connections,
     /// Proxies that are exempt from the limit per client: many clients connect through them.
-    pub(super) trusted: IpNetworks,
+    pub(super) trusted: TrustedProxies,
     pub(super) write_timeout: Duration,
     pub(super) header_timeout: Duration,
 }
@@ -118,8 +118,14 @@ impl ConnectionAdmission {
     /// Errors: the connection is one too many.
     pub(super) fn admit(&self, peer: SocketAddr) -> io::Result<Connection> {
         let peer = peer.ip();
-        let client = (!self.trusted.contain(peer)).then(|| peer.into());
-        self.connections.open(client).map_err(|exceeded| {
+        let opened = if self.trusted.contain(peer) {
+            self.connections.open(None)
+        } else if self.trusted.may_contain(peer) {
+            self.connections.open_of_proxy(peer.into())
+        } else {
+            self.connections.open(Some(peer.into()))
+        };
+        opened.map_err(|exceeded| {
             refusals::connection(exceeded);
             io::Error::other("too many connections")
         })

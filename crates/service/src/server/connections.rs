@@ -5,7 +5,6 @@
 //! clients from many addresses keep the others out.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -14,6 +13,7 @@ use std::time::Instant;
 use futures_util::task::AtomicWaker;
 
 use super::clients::ClientKey;
+use super::held::HeldTable;
 use super::quota::Exceeded;
 use crate::tls::TlsVersion;
 
@@ -37,9 +37,9 @@ struct ConnectionTable {
 
 #[derive(Debug, Default)]
 struct OpenConnections {
-    total: usize,
-    /// Only clients that have a connection: the table is never longer than the total.
-    by_client: HashMap<ClientKey, Vec<Arc<Activity>>>,
+    of_clients: HeldTable<ClientKey, Activity>,
+    /// Connections of trusted proxies.
+    of_proxies: usize,
 }
 
 /// Activity of one connection.
@@ -56,6 +56,8 @@ struct Activity {
     /// Whether it was upgraded, and has no requests any more.
     is_tunnel: AtomicBool,
     is_evicted: AtomicBool,
+    /// Whether a request has shown that a trusted proxy sends over it.
+    is_exempt: AtomicBool,
     /// Absent for plain connections.
     tls: OnceLock<TlsVersion>,
     waker: AtomicWaker,
@@ -68,7 +70,7 @@ pub struct ConnectionCount(pub(super) Connections);
 impl ConnectionCount {
     /// Open connections.
     pub fn open(&self) -> usize {
-        self.0.lock().total
+        self.0.lock().total()
     }
 
     /// Their bound.
@@ -105,28 +107,51 @@ impl Connections {
         }))
     }
 
-    /// Opens a connection of `client`.
+    /// Opens a connection of `client`; of a trusted proxy without one.
     ///
     /// Errors: the limit that is reached; the total one only when no connection is idle and no other client has more.
     pub(super) fn open(&self, client: Option<ClientKey>) -> Result<Connection, Exceeded> {
-        let is_reached = |count: usize, max: usize| max > 0 && count >= max;
         let mut open = self.lock();
-        let own = client.and_then(|client| open.by_client.get(&client));
-        let own = own.map_or(0, Vec::len);
-        if client.is_some() && is_reached(own, self.0.max_per_client) {
+        let own = client.map_or(0, |client| open.of_client(client).count());
+        if is_reached(own, self.0.max_per_client) {
             return Err(Exceeded::Client);
         }
-        if is_reached(open.total, self.0.max) && !open.evict(own, self.now_ms()) {
+        self.insert(&mut open, client, own)
+    }
+
+    /// Opens a connection of `client`, a trusted proxy that is still to prove itself, or another program at its address.
+    /// Beyond the limit of the client, it takes the place of the quietest one without a proof.
+    ///
+    /// Errors: as [`Self::open`].
+    pub(super) fn open_of_proxy(&self, client: ClientKey) -> Result<Connection, Exceeded> {
+        let mut open = self.lock();
+        let mut own = open.of_client(client).count();
+        if is_reached(own, self.0.max_per_client) {
+            let quiet = open.of_client(client).min_by_key(|one| one.last_ms());
+            if let Some(quiet) = quiet.cloned() {
+                open.end(client, &quiet);
+                own -= 1;
+            }
+        }
+        self.insert(&mut open, Some(client), own)
+    }
+
+    fn insert(
+        &self,
+        open: &mut OpenConnections,
+        client: Option<ClientKey>,
+        own: usize,
+    ) -> Result<Connection, Exceeded> {
+        if is_reached(open.total(), self.0.max) && !open.evict(own, self.now_ms()) {
             return Err(Exceeded::Total);
         }
         let activity = Arc::new(Activity {
             last_ms: AtomicU64::new(self.now_ms()),
             ..Activity::default()
         });
-        open.total += 1;
-        if let Some(client) = client {
-            let own = open.by_client.entry(client).or_default();
-            own.push(Arc::clone(&activity));
+        match client {
+            Some(client) => open.of_clients.insert(client, Arc::clone(&activity)),
+            None => open.of_proxies += 1,
         }
         Ok(Connection {
             connections: self.clone(),
@@ -144,17 +169,33 @@ impl Connections {
     }
 }
 
+/// Whether `count` is the limit; 0: no limit.
+fn is_reached(count: usize, max: usize) -> bool {
+    max > 0 && count >= max
+}
+
 impl OpenConnections {
+    fn total(&self) -> usize {
+        self.of_clients.total() + self.of_proxies
+    }
+
+    /// The connections of a client that count for it.
+    fn of_client(&self, client: ClientKey) -> impl Iterator<Item = &Arc<Activity>> {
+        countable(self.of_clients.of(&client))
+    }
+
     /// Evicts a connection for a client that has `own` ones; false when none is idle and no other client has more.
     fn evict(&mut self, own: usize, now_ms: u64) -> bool {
         let all = || {
-            let clients = self.by_client.iter();
-            clients.flat_map(|(client, its)| its.iter().map(move |one| (its.len(), *client, one)))
+            let clients = self.of_clients.holders();
+            clients.flat_map(|(client, its)| {
+                let count = countable(its).count();
+                countable(its).map(move |one| (count, *client, one))
+            })
         };
         // The quietest one of the heaviest client.
-        let rank = |(count, _, one): &(usize, ClientKey, &Arc<Activity>)| {
-            (Reverse(*count), one.last_ms.load(Ordering::Relaxed))
-        };
+        let rank =
+            |(count, _, one): &(usize, ClientKey, &Arc<Activity>)| (Reverse(*count), one.last_ms());
         let idle = all().filter(|(_, _, one)| one.is_idle(now_ms));
         let heavier = || all().filter(|(count, _, _)| *count > own);
         let Some((_, client, activity)) =
@@ -163,31 +204,31 @@ impl OpenConnections {
             return false;
         };
         let activity = Arc::clone(activity);
-        // Its permit is released at once; the connection ends as soon as its task runs.
-        self.close(client, &activity);
-        activity.is_evicted.store(true, Ordering::Release);
-        activity.waker.wake();
+        self.end(client, &activity);
         true
     }
 
-    fn close(&mut self, client: ClientKey, activity: &Arc<Activity>) {
-        let Some(its) = self.by_client.get_mut(&client) else {
-            return;
-        };
-        let Some(index) = its.iter().position(|one| Arc::ptr_eq(one, activity)) else {
-            return;
-        };
-        its.swap_remove(index);
-        if its.is_empty() {
-            self.by_client.remove(&client);
-        }
-        self.total -= 1;
+    /// Ends a connection. Its permit is released at once; the connection ends as soon as its task runs.
+    fn end(&mut self, client: ClientKey, activity: &Arc<Activity>) {
+        self.of_clients.remove(&client, activity);
+        activity.is_evicted.store(true, Ordering::Release);
+        activity.waker.wake();
     }
 }
 
+/// Those that are not exempt as connections of a trusted proxy.
+fn countable(activities: &[Arc<Activity>]) -> impl Iterator<Item = &Arc<Activity>> {
+    let activities = activities.iter();
+    activities.filter(|one| !one.is_exempt.load(Ordering::Relaxed))
+}
+
 impl Activity {
+    fn last_ms(&self) -> u64 {
+        self.last_ms.load(Ordering::Relaxed)
+    }
+
     fn is_idle(&self, now_ms: u64) -> bool {
-        let quiet_ms = now_ms.saturating_sub(self.last_ms.load(Ordering::Relaxed));
+        let quiet_ms = now_ms.saturating_sub(self.last_ms());
         quiet_ms >= MIN_IDLE_MS
             && self.requests_in_flight.load(Ordering::Relaxed) == 0
             && !self.is_stalled.load(Ordering::Relaxed)
@@ -206,6 +247,11 @@ impl RequestCounter {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
         self.0.requests_in_flight.fetch_add(1, Ordering::Relaxed);
         CountedRequest(Arc::clone(&self.0))
+    }
+
+    /// Records that a trusted proxy sends over the connection: it does not count for a client, and is never evicted.
+    pub(super) fn exempt(&self) {
+        self.0.is_exempt.store(true, Ordering::Relaxed);
     }
 
     /// Records that the connection was upgraded: silence is no sign that its client needs it no more.
@@ -266,8 +312,8 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let mut open = self.connections.lock();
         match self.client {
-            Some(client) => open.close(client, &self.activity),
-            None => open.total -= 1,
+            Some(client) => open.of_clients.remove(&client, &self.activity),
+            None => open.of_proxies -= 1,
         }
     }
 }
@@ -341,6 +387,24 @@ mod tests {
         drop(heavy);
         drop(proxy);
         let open = connections.lock();
-        assert_eq!((open.total, open.by_client.len()), (2, 2));
+        assert_eq!((open.total(), open.of_clients.holders().count()), (2, 2));
+    }
+
+    #[test]
+    fn a_proxy_gets_a_connection_beside_the_other_programs_at_its_address() {
+        let connections = Connections::new(0, 2);
+        let proxy = connections.open_of_proxy(client(1)).unwrap();
+        proxy.requests().exempt();
+        let others = [7, 5].map(|at| {
+            let other = connections.open_of_proxy(client(1)).unwrap();
+            other.activity.last_ms.store(at, Ordering::Relaxed);
+            other
+        });
+        let newcomer = connections.open_of_proxy(client(1)).unwrap();
+        assert_eq!(others.each_ref().map(is_evicted), [false, true]);
+        assert!(!is_evicted(&proxy) && !is_evicted(&newcomer));
+        assert_eq!(connections.lock().total(), 3);
+        assert!(connections.lock().evict(0, u64::MAX));
+        assert!(!is_evicted(&proxy));
     }
 }

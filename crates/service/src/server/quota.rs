@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::clients::{ClientAddress, ClientKey};
+use super::clients::Holder;
 
 /// Permits of clients; shared by its clones.
 #[derive(Debug, Clone)]
@@ -23,14 +23,15 @@ struct QuotaInner {
 struct QuotaUsage {
     total: usize,
     /// Only clients that hold a permit: the table is never longer than the total.
-    by_client: HashMap<ClientKey, usize>,
+    by_client: HashMap<Holder, usize>,
 }
 
 /// A permit of a client; released when dropped.
 #[derive(Debug)]
 pub struct Permit {
     quota: ClientQuota,
-    client: Option<ClientKey>,
+    client: Option<Holder>,
+    count: usize,
 }
 
 /// The limit that a client has reached.
@@ -55,29 +56,53 @@ impl ClientQuota {
     /// Acquires a permit for the client of a request.
     ///
     /// Errors: the limit that is reached.
-    pub fn acquire_for(&self, client: ClientAddress) -> Result<Permit, Exceeded> {
-        self.acquire(Some(client.ip.into()))
+    pub fn acquire_for(&self, client: impl Into<Holder>) -> Result<Permit, Exceeded> {
+        self.acquire_many_for(client, 1)
+    }
+
+    /// Acquires `count` permits for the client of a request.
+    ///
+    /// Errors: the limit that is reached.
+    pub fn acquire_many_for(
+        &self,
+        client: impl Into<Holder>,
+        count: usize,
+    ) -> Result<Permit, Exceeded> {
+        self.acquire_many(Some(client.into()), count)
+    }
+
+    /// Permits that are held.
+    pub fn held(&self) -> usize {
+        self.lock().total
     }
 
     /// Acquires a permit for `client`; without a client it counts in the total only.
     ///
     /// Errors: the limit that is reached.
-    pub(crate) fn acquire(&self, client: Option<ClientKey>) -> Result<Permit, Exceeded> {
-        let is_reached = |usage: usize, max: usize| max > 0 && usage >= max;
+    pub fn acquire(&self, client: Option<Holder>) -> Result<Permit, Exceeded> {
+        self.acquire_many(client, 1)
+    }
+
+    fn acquire_many(&self, client: Option<Holder>, count: usize) -> Result<Permit, Exceeded> {
+        let is_reached = |usage: usize, max: usize| max > 0 && max.saturating_sub(usage) < count;
         let mut usage = self.lock();
         if is_reached(usage.total, self.0.max) {
             return Err(Exceeded::Total);
         }
-        if let Some(client) = client {
+        if let Some(client) = client.clone() {
             let own = usage.by_client.get(&client).copied().unwrap_or_default();
             if is_reached(own, self.0.max_per_client) {
                 return Err(Exceeded::Client);
             }
-            usage.by_client.insert(client, own + 1);
+            usage.by_client.insert(client, own + count);
         }
-        usage.total += 1;
+        usage.total += count;
         let quota = self.clone();
-        Ok(Permit { quota, client })
+        Ok(Permit {
+            quota,
+            client,
+            count,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, QuotaUsage> {
@@ -85,13 +110,22 @@ impl ClientQuota {
     }
 }
 
+impl Permit {
+    /// How many permits it stands for.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut usage = self.quota.lock();
-        usage.total -= 1;
-        let Some(client) = self.client else { return };
+        usage.total -= self.count;
+        let Some(client) = self.client.take() else {
+            return;
+        };
         if let Entry::Occupied(mut own) = usage.by_client.entry(client) {
-            *own.get_mut() -= 1;
+            *own.get_mut() -= self.count;
             if *own.get() == 0 {
                 own.remove();
             }
@@ -105,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    fn client(last: u8) -> ClientKey {
+    fn client(last: u8) -> Holder {
         IpAddr::from(Ipv4Addr::new(192, 0, 2, last)).into()
     }
 
@@ -135,5 +169,21 @@ mod tests {
         drop(usage);
         let usage = quota.lock();
         assert_eq!((usage.total, usage.by_client.len()), (0, 0));
+    }
+
+    #[test]
+    fn several_permits_are_taken_and_released_together() {
+        let quota = ClientQuota::new(8, 6);
+        let most = quota.acquire_many(Some(client(1)), 6).unwrap();
+        let refused = quota.acquire_many(Some(client(1)), 1).unwrap_err();
+        assert_eq!(refused, Exceeded::Client);
+        let refused = quota.acquire_many(Some(client(2)), 3).unwrap_err();
+        assert_eq!(refused, Exceeded::Total);
+        let rest = quota.acquire_many(Some(client(2)), 2).unwrap();
+        drop(most);
+        assert_eq!(quota.held(), 2);
+        assert!(quota.acquire_many(Some(client(1)), 7).is_err());
+        drop(rest);
+        assert_eq!(quota.held(), 0);
     }
 }

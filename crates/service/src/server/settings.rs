@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::clients::IpNetworks;
+use http::HeaderValue;
+
+use super::clients::{IpNetworks, TrustedProxies, proxy_secret};
 use super::tls_acceptor::HANDSHAKE_TIMEOUT;
 use super::{MAX_BUFFER, MAX_HEADERS};
-use crate::limits::{Bound, Limit};
+use crate::limits::{Bound, Limit, Share};
 use crate::metrics::MAX_SERIES;
-use crate::settings::CommaList;
+use crate::settings::{CommaList, Secret};
 use crate::tls::hello::HELLO_BYTES;
 
 crate::settings! {
@@ -38,6 +40,8 @@ crate::settings! {
         write_timeout: Duration = "2m",
         /// Networks, as in `10.0.0.0/8,fd00::/8`, of proxies whose X-Forwarded-For is believed.
         trusted_proxies: IpNetworks = "",
+        /// Secret that the proxies of TRUSTED_PROXIES share with this server, so that no other program at their addresses is believed. The web UI and the proxy send it to the servers that they forward to. Empty: the address alone is believed.
+        trusted_proxy_secret: Secret = "",
         /// Host names that requests may name, beside IP addresses, `localhost`, the name of this machine, and the names in this server's own URLs; `*.` at the start matches all names below one, `*` every name. Requests for other names get 421: a web page could have bound its name to this server's address. Listeners with TLS serve every name if this is empty.
         allowed_hosts: CommaList = "",
         /// Origins of other servers, as in `https://ui.example.org`, whose pages may send requests that change something. Those of other pages get 403.
@@ -50,6 +54,16 @@ crate::settings! {
 }
 
 impl HttpSettings {
+    /// The proxies that are believed.
+    pub(super) fn proxies(&self) -> TrustedProxies {
+        TrustedProxies::new(self.trusted_proxies.clone(), self.proxy_secret())
+    }
+
+    /// What this server proves itself with, if it is a proxy.
+    pub(crate) fn proxy_secret(&self) -> Option<HeaderValue> {
+        proxy_secret(&self.trusted_proxy_secret)
+    }
+
     /// Limits of every server.
     pub(crate) fn limits(&self) -> Vec<Limit> {
         let closed = "connection closed";
@@ -60,7 +74,15 @@ impl HttpSettings {
                 "server",
                 "an idle one is closed, else the quietest of the client with the most, else the new one",
             )
-            .set_by("MAX_CONNECTIONS"),
+            .set_by("MAX_CONNECTIONS")
+            .shared(
+                Share::of(
+                    "client address",
+                    count(self.max_connections_per_client, "connections"),
+                    closed,
+                )
+                .set_by("MAX_CONNECTIONS_PER_CLIENT"),
+            ),
             Limit::fixed(
                 "connections of a client",
                 count(self.max_connections_per_client, "connections"),
@@ -78,12 +100,15 @@ impl HttpSettings {
         ];
         limits.extend(self.waiting_limits());
         limits.extend(self.request_limits());
-        limits.push(Limit::fixed(
-            "metric series",
-            Bound::Count(MAX_SERIES as u64, "series"),
-            "server",
-            "not recorded, until others are idle for over 1 h",
-        ));
+        limits.push(
+            Limit::fixed(
+                "metric series",
+                Bound::Count(MAX_SERIES as u64, "series"),
+                "server",
+                "not recorded, until others are idle for over 1 h",
+            )
+            .unshared("labels are of closed sets, clients name none"),
+        );
         limits
     }
 

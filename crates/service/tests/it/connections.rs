@@ -57,6 +57,7 @@ async fn closed(mut stream: TcpStream) {
 }
 
 // limit: connections of a client
+// share: connections
 #[tokio::test]
 async fn connections_of_a_client_are_limited() {
     let (server, _end) = here(HttpSettings {
