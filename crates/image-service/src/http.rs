@@ -19,7 +19,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use service::health::{self, Health};
 
-pub(crate) use composed::{CAPACITY, ComposedImages, GRANTED, MAX_MEMORY};
+pub(crate) use composed::{CAPACITY, ComposedImages, GRANTED, MAX_MEMORY, MEMORY_OF_CLIENT};
 pub(crate) use measurements::declare;
 
 use crate::catalog::ImageCatalog;

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use concurrency::BoxError;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
-use service::limits::{Bound, Limit};
+use service::limits::{Bound, Limit, Share};
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
 use service::settings::{CommaList, JsonVar, Problem};
 use service::tls;
 
 use crate::content::CHUNK;
-use crate::http::{CAPACITY, GRANTED, MAX_MEMORY};
+use crate::http::{CAPACITY, GRANTED, MAX_MEMORY, MEMORY_OF_CLIENT};
 use crate::installer_api::MAX_ANSWER;
 use crate::os_images_file::parse_os_images;
-use crate::stream_limit::MAX_QUEUE_WAIT;
+use crate::stream_limit::{MAX_QUEUE_WAIT, StreamLimit};
 
 /// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
 /// some megabytes for each. At 10 Gbit/s it lasts for a fifth of a millisecond, enough to be filled again.
@@ -77,7 +77,7 @@ service::settings! {
         skip_cert_verification: bool = "false",
         /// Public URL of this service. Hosts that boot a minimal image download their root file system from there.
         image_service_base_url: Option<String> = "",
-        /// Concurrent image streams; as many more requests may wait in the queue.
+        /// Concurrent image streams; as many more requests may wait in the queue. A client has half as many, streams and waiting requests together.
         max_concurrent_requests: usize = "400",
     } with {
         /// Limits of clients, trusted proxies, and the listener of the metrics.
@@ -193,6 +193,9 @@ impl ServerSettings for Settings {
         let streams = u64::try_from(self.max_concurrent_requests).unwrap_or(u64::MAX);
         let requests = Bound::Count(streams, "requests");
         let setting = "MAX_CONCURRENT_REQUESTS";
+        let share = StreamLimit::share(self.max_concurrent_requests) as u64;
+        let of_client = Bound::Count(share, "requests with those that wait");
+        let share = Share::of("client address", of_client, "503 at once").set_by(setting);
         vec![
             Limit::fixed(
                 "OS image",
@@ -208,8 +211,12 @@ impl ServerSettings for Settings {
                 "the download stops, and is tried again after 5 s to 15 min",
             )
             .set_by("OS_IMAGE_RESERVE_BYTES"),
-            Limit::fixed("image streams", requests, "server", "waits").set_by(setting),
-            Limit::fixed("image queue", requests, "server", "503 at once").set_by(setting),
+            Limit::fixed("image streams", requests, "server", "waits")
+                .set_by(setting)
+                .shared(share.clone()),
+            Limit::fixed("image queue", requests, "server", "503 at once")
+                .set_by(setting)
+                .shared(share),
             Limit::fixed(
                 "image queue wait",
                 Bound::Time(MAX_QUEUE_WAIT),
@@ -221,7 +228,8 @@ impl ServerSettings for Settings {
                 Bound::Bytes(CAPACITY as u64),
                 "server",
                 "least recently used ones are composed again",
-            ),
+            )
+            .unshared("derived, evicted"),
             Limit::fixed(
                 "image by its recipe",
                 Bound::Time(GRANTED),
@@ -233,7 +241,12 @@ impl ServerSettings for Settings {
                 Bound::Bytes(MAX_MEMORY as u64),
                 "server",
                 "503",
-            ),
+            )
+            .shared(Share::of(
+                "client address",
+                Bound::Bytes(MEMORY_OF_CLIENT as u64),
+                "503",
+            )),
             Limit::fixed(
                 "ignition of an image",
                 Bound::Bytes(MAX_ANSWER as u64),

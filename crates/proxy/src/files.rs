@@ -23,7 +23,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::stream;
@@ -32,9 +31,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use rustix::fs::Stat;
 use service::conditional::Validator;
 use service::content::{ContentPieces, Piece};
-use service::limits::{Bound, Limit};
+use service::limits::{Bound, Limit, Share};
 use service::representation::Representation;
-use tokio::sync::Semaphore;
+use service::server::{AdmittedRequest, ClientAddress, ClientQuota};
 
 pub(crate) use archives::ReceivedByHttps;
 use checksum::Checksums;
@@ -74,7 +73,7 @@ pub(crate) struct StaticFiles {
     checksums: Checksums,
     listings: ListingCache,
     /// Permits of large listings.
-    large: Arc<Semaphore>,
+    large: ClientQuota,
 }
 
 /// Limits of the static files.
@@ -96,31 +95,48 @@ pub(crate) fn limits() -> Vec<Limit> {
             ),
             "server",
             "streamed unsorted",
-        ),
+        )
+        .shared(Share::of(
+            "client address",
+            Bound::Count(listing::LARGE_OF_CLIENT as u64, "listings"),
+            "streamed unsorted",
+        )),
         Limit::fixed(
             "listings in memory",
             Bound::Bytes(listing_cache::CAPACITY as u64),
             "server",
             "read again, not once a second",
-        ),
+        )
+        .unshared("derived, evicted"),
         Limit::fixed(
             "checksums computed",
             Bound::Count(checksum::HASHING as u64, "files"),
             "server",
             "waits",
-        ),
+        )
+        .shared(Share::of(
+            "client address",
+            Bound::Count(1, "file"),
+            "waits",
+        )),
         Limit::fixed(
             "checksums waiting",
             Bound::Count(checksum::WAITING as u64, "files"),
             "server",
             busy,
-        ),
+        )
+        .shared(Share::of(
+            "client address",
+            Bound::Count(checksum::WAITING_OF_CLIENT as u64, "files"),
+            busy,
+        )),
         Limit::fixed(
             "remembered checksums",
             Bound::Bytes(checksum::REMEMBERED as u64),
             "server",
             "computed again",
-        ),
+        )
+        .unshared("derived, evicted"),
     ]
 }
 
@@ -132,16 +148,17 @@ impl StaticFiles {
             time: Arc::new(LocalTime::new(&settings.time_zone)),
             checksums: Checksums::new(),
             listings: ListingCache::new(),
-            large: Arc::new(Semaphore::new(listing::LARGE_AT_ONCE)),
+            large: listing::large(),
         }
     }
 
     /// Answers a request, of any method and path.
-    pub(crate) async fn answer(&self, request: Request) -> Response {
-        let (head, _) = request.into_parts();
+    pub(crate) async fn answer(&self, admitted: AdmittedRequest) -> Response {
+        let client = admitted.client;
+        let (head, _) = admitted.request.into_parts();
         match head.method {
             Method::GET | Method::HEAD => self
-                .get(&head)
+                .get(&head, client)
                 .await
                 .unwrap_or_else(FileError::into_response),
             Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, ALLOWED)]).into_response(),
@@ -154,15 +171,17 @@ impl StaticFiles {
         }
     }
 
-    async fn get(&self, head: &Parts) -> Result<Response, FileError> {
+    async fn get(&self, head: &Parts, client: ClientAddress) -> Result<Response, FileError> {
         let path = RequestPath::parse(head.uri.path())?;
         match self.root.open(path.relative()).await {
             // Boxed, so that the future of the most common request is small: it is moved several times.
-            Ok(opened) if opened.is_folder() => Box::pin(self.folder(head, path, opened)).await,
+            Ok(opened) if opened.is_folder() => {
+                Box::pin(self.folder(head, client, path, opened)).await
+            }
             Ok(_) if path.has_slash() => Err(FileError::NotFound),
             Ok(opened) => Ok(self.file(head, &path, opened).await),
             Err(OpenError::NotFound) if path.relative() == DOWNLOADS => Err(FileError::NoDownloads),
-            Err(OpenError::NotFound) => Box::pin(self.checksum(head, &path)).await,
+            Err(OpenError::NotFound) => Box::pin(self.checksum(head, client, &path)).await,
             Err(error) => Err(error.into()),
         }
     }
@@ -170,6 +189,7 @@ impl StaticFiles {
     async fn folder(
         &self,
         head: &Parts,
+        client: ClientAddress,
         path: RequestPath,
         opened: OpenedFile,
     ) -> Result<Response, FileError> {
@@ -200,7 +220,8 @@ impl StaticFiles {
             order,
             time: Arc::clone(&self.time),
             now: service::clock::now().timestamp(),
-            large: Arc::clone(&self.large),
+            large: self.large.clone(),
+            client,
             origin: origin.map(Arc::from),
         };
         let reader = FolderReader::new(opened, path, self.root.clone());
@@ -243,7 +264,12 @@ impl StaticFiles {
     }
 
     /// `FILE.sha256`, where there is only `FILE`.
-    async fn checksum(&self, head: &Parts, path: &RequestPath) -> Result<Response, FileError> {
+    async fn checksum(
+        &self,
+        head: &Parts,
+        client: ClientAddress,
+        path: &RequestPath,
+    ) -> Result<Response, FileError> {
         let name = path.name().unwrap_or_default();
         let end = page::CHECKSUM_END.as_bytes();
         let Some(name) = name.strip_suffix(end).filter(|name| !name.is_empty()) else {
@@ -265,7 +291,7 @@ impl StaticFiles {
                 ];
                 return Ok((headers, Body::empty()).into_response());
             }
-            None => self.checksums.of(file).await?,
+            None => self.checksums.of(file, client).await?,
         };
         let line = checksum::line(&sum, name);
         let tag = data_encoding::HEXLOWER.encode(&sum[..16]);

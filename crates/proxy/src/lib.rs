@@ -116,7 +116,7 @@ async fn start_live(
     health.starting(UPSTREAMS);
     let router = service::layers::apply(health::routes(health.clone(), true), "proxy-status");
     let mut running = server::start(vec![settings.status()], router, shutdown.clone()).await?;
-    let mut upstreams = Upstreams::new(&names, settings.max_forwarded_requests, &shutdown);
+    let mut upstreams = Upstreams::new(&names, &settings, &shutdown);
     let routes = Routes::new(&settings, &mut upstreams);
     if let Some(site) = &routes.site {
         tracing::info!(hosts = %site.hosts(), "serving the site");

@@ -35,7 +35,7 @@ pub(crate) async fn start(
         let files = files.clone();
         let handler = service::layers::count("files", move |admitted| {
             let files = files.clone();
-            async move { files.answer(admitted.request).await }
+            async move { files.answer(admitted).await }
         });
         listens.push((listen, handler));
     }

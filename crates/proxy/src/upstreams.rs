@@ -6,6 +6,9 @@ use std::sync::{Arc, Weak};
 use net::resolve::Resolver;
 use service::CancellationToken;
 use service::forward::{Forward, Upstream};
+use service::server::HttpSettings;
+
+use crate::settings::Settings;
 
 /// A balancer that ends when no routes lead to it and no request uses it.
 #[derive(Debug)]
@@ -29,16 +32,18 @@ impl Drop for ActiveUpstream {
 pub(crate) struct Upstreams {
     names: Resolver,
     max_requests: usize,
+    http: HttpSettings,
     shutdown: CancellationToken,
     active: Vec<Weak<ActiveUpstream>>,
 }
 
 impl Upstreams {
-    /// Balancers with at most `max_requests` requests in flight each, until `shutdown`.
-    pub(crate) fn new(names: &Resolver, max_requests: usize, shutdown: &CancellationToken) -> Self {
+    /// Balancers by these settings, until `shutdown`.
+    pub(crate) fn new(names: &Resolver, settings: &Settings, shutdown: &CancellationToken) -> Self {
         Self {
             names: names.clone(),
-            max_requests,
+            max_requests: settings.max_forwarded_requests,
+            http: settings.http.clone(),
             shutdown: shutdown.clone(),
             active: Vec::new(),
         }
@@ -46,13 +51,14 @@ impl Upstreams {
 
     /// The balancer of `upstream`, which is started unless it runs.
     pub(crate) fn of(&mut self, upstream: &Upstream) -> Arc<ActiveUpstream> {
+        let upstream = upstream.clone().proven_by(&self.http);
         self.active.retain(|known| known.strong_count() > 0);
         let mut known = self.active.iter().filter_map(Weak::upgrade);
-        if let Some(known) = known.find(|known| known.upstream() == upstream) {
+        if let Some(known) = known.find(|known| *known.upstream() == upstream) {
             return known;
         }
         let names = self.names.clone();
-        let started = Forward::start(upstream.clone(), names, self.max_requests, &self.shutdown);
+        let started = Forward::start(upstream, names, self.max_requests, &self.shutdown);
         let started = Arc::new(ActiveUpstream(started));
         self.active.push(Arc::downgrade(&started));
         started

@@ -54,6 +54,7 @@ pub async fn start_with(
     let wrong =
         |problem: Problem| Error::new(format!("reading {}", problem.variable), problem.reason);
     let upstream = settings.upstream().map_err(wrong)?;
+    let upstream = upstream.proven_by(&settings.http);
     let catalog_server = settings.catalog_server().map_err(wrong)?;
     let registry = settings.registry().map_err(wrong)?;
     let health = Health::new();
@@ -61,6 +62,7 @@ pub async fn start_with(
     let max_requests = settings.max_forwarded_requests;
     let api = Forward::start(upstream, names.clone(), max_requests, &shutdown);
     let catalogs = catalog_server
+        .map(|upstream| upstream.proven_by(&settings.http))
         .map(|upstream| Forward::start(upstream, names.clone(), max_requests, &shutdown));
     let registry = match registry {
         Some(url) => {

@@ -35,8 +35,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use service::Error;
 use service::forward::{self, Forward};
-use service::limits::{Bound, Limit};
-use service::server::{ClientAddress, RequestSource};
+use service::limits::{Bound, Limit, Share};
+use service::server::{ClientAddress, ClientQuota, RequestSource};
 
 use crate::connector::{self, Connector};
 use crate::files;
@@ -50,6 +50,8 @@ use session::{REFRESHES, Refreshes, Session};
 
 pub(crate) use routes::routes;
 
+/// Log-ins of one client that end at the provider at a time; a session needs one more request in some minutes.
+const EXCHANGES_OF_CLIENT: usize = 8;
 /// Time for a log-in at the provider.
 const LOG_IN_TIME: Duration = Duration::from_mins(10);
 /// Largest form. Units: bytes. A token has at most 8 KiB.
@@ -86,6 +88,8 @@ pub(crate) struct LogIn {
     /// File with the token of browsers on this machine, which bring none.
     loopback_token_file: Option<PathBuf>,
     api: Forward,
+    /// Log-ins that end at the provider.
+    exchanges: ClientQuota,
 }
 
 /// Origin of a request, for the forwarded check of a token.
@@ -98,6 +102,11 @@ struct RequestOrigin {
 struct CurrentSession {
     session: Arc<Session>,
     is_renewed: bool,
+}
+
+/// Log-ins that end at the provider, by clients.
+fn exchanges() -> ClientQuota {
+    ClientQuota::new(0, EXCHANGES_OF_CLIENT)
 }
 
 /// Limits of the log-in.
@@ -130,13 +139,19 @@ pub(crate) fn limits() -> Vec<Limit> {
             requests,
             "server",
             "503",
-        ),
+        )
+        .shared(Share::of(
+            "client address",
+            Bound::Count(EXCHANGES_OF_CLIENT as u64, "log-ins"),
+            "503",
+        )),
         Limit::fixed(
             "remembered refreshes of sessions",
             refreshes,
             "server",
             "the refresh token is used again",
-        ),
+        )
+        .unshared("derived, evicted"),
     ]
 }
 
@@ -176,6 +191,7 @@ impl LogIn {
                 .clone()
                 .filter(|_| !settings.has_provider()),
             api,
+            exchanges: exchanges(),
         })))
     }
 
@@ -491,4 +507,26 @@ fn refused(failure: &LogInFailure) -> Response {
 
 fn now_s() -> i64 {
     service::clock::now().timestamp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // share: requests to the OpenID provider in flight
+    #[test]
+    fn the_log_ins_of_a_client_leave_requests_to_others() {
+        let client = |last| ClientAddress {
+            ip: [192, 0, 2, last].into(),
+            is_forwarded: false,
+        };
+        let exchanges = exchanges();
+        let own: Vec<_> = (0..EXCHANGES_OF_CLIENT)
+            .map(|_| exchanges.acquire_for(client(1)).unwrap())
+            .collect();
+        assert!(exchanges.acquire_for(client(1)).is_err());
+        assert!(exchanges.acquire_for(client(2)).is_ok());
+        drop(own);
+        assert!(exchanges.acquire_for(client(1)).is_ok());
+    }
 }

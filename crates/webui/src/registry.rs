@@ -23,7 +23,7 @@ use net::resolve::Resolver;
 use rustls::ClientConfig;
 use serde_json::json;
 use service::Error;
-use service::limits::{Bound, Limit};
+use service::limits::{Bound, Limit, Share};
 use service::server::{ClientAddress, ClientQuota, Permit};
 use tokio::task::AbortHandle;
 use url::{Position, Url};
@@ -196,7 +196,12 @@ pub(crate) fn limits() -> [Limit; 3] {
             Bound::Count(REQUESTS as u64, "requests"),
             "server",
             "503 with Retry-After",
-        ),
+        )
+        .shared(Share::of(
+            "client address",
+            Bound::Count(REQUESTS_OF_CLIENT as u64, "requests"),
+            "503 with Retry-After",
+        )),
         Limit::fixed(
             "time for the registry's response",
             Bound::Time(HEAD_TIMEOUT),

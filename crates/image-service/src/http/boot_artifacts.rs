@@ -95,7 +95,7 @@ pub(super) async fn base_file(
     file_name: String,
     content_type: &'static str,
 ) -> Result<Response, ErrorResponse> {
-    let permit = app.streams.acquire().await?;
+    let permit = app.stream_permit(head).await?;
     let mut content = ContentPieces::new();
     content.push(piece);
     let image = ImageRepresentation {
@@ -120,7 +120,7 @@ pub(super) async fn pxe_initrd(
     let Some(request) = initrd_request(&app, id, architecture, query, &head)? else {
         return Ok(version_required());
     };
-    let permit = app.streams.acquire().await?;
+    let permit = app.stream_permit(&head).await?;
     let image = app.composed(&request, &head).await?;
     Ok(image.respond(&head, format!("{id}-initrd.img"), RAW, permit))
 }
@@ -137,7 +137,7 @@ pub(super) async fn initrd_addrsize(
     let Some(request) = initrd_request(&app, id, S390X.to_owned(), query, &head)? else {
         return Ok(version_required());
     };
-    let permit = app.streams.acquire().await?;
+    let permit = app.stream_permit(&head).await?;
     let base = app.catalog.image(&request.version, S390X)?;
     let initrd = app.composed(&request, &head).await?;
     let addrsize = base.addrsize(initrd.content.length());

@@ -15,8 +15,9 @@ use bytes::Bytes;
 use concurrency::{BoundedCache, KeyedMutex};
 use model::Error;
 use serde::Serialize;
+use service::server::{ClientAddress, ClientQuota, Permit};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OnceCell, Semaphore};
 use uuid::Uuid;
 
 use super::error::ErrorResponse;
@@ -37,6 +38,8 @@ use crate::stream_limit::{MAX_QUEUE_WAIT, StreamLimit, StreamPermit};
 pub(crate) const CAPACITY: usize = 32 << 20;
 /// Memory of all composed images, those that are sent and those in the cache. Units: bytes.
 pub(crate) const MAX_MEMORY: usize = 64 << 20;
+/// The same of one client: more than the cache holds of it. Units: bytes.
+pub(crate) const MEMORY_OF_CLIENT: usize = 48 << 20;
 /// Images composed at once, each with some answers of the API in memory.
 const COMPOSING: usize = 8;
 /// How long ranges continue with an image that was current.
@@ -87,7 +90,7 @@ pub(super) struct ComposedImage {
     /// SHA-256 in hexadecimal, once asked for.
     checksum: Arc<OnceCell<String>>,
     /// Its own share of [`MAX_MEMORY`].
-    memory: Arc<OwnedSemaphorePermit>,
+    memory: Arc<Permit>,
     pub(super) base: Arc<BaseImage>,
     /// When the API last granted it to a client.
     granted: Instant,
@@ -140,7 +143,7 @@ pub(crate) struct ComposedImages {
     /// One permit per image that is composed.
     places: Semaphore,
     /// One permit per KiB of [`MAX_MEMORY`].
-    memory: Arc<Semaphore>,
+    memory: ClientQuota,
     /// Checksums read whole images: one at a time, and one that waits.
     summing: StreamLimit,
     /// One permit per processor: each run compresses, with a thread and buffers of its own, and many hosts boot at once.
@@ -155,19 +158,23 @@ impl ComposedImages {
             images: BoundedCache::new(CAPACITY),
             composing: KeyedMutex::default(),
             places: Semaphore::new(COMPOSING),
-            memory: Arc::new(Semaphore::new(MAX_MEMORY >> 10)),
-            summing: StreamLimit::new(1),
+            memory: ClientQuota::new(MAX_MEMORY >> 10, MEMORY_OF_CLIENT >> 10),
+            summing: StreamLimit::with_share(1, 2),
             processors: Semaphore::new(processors),
         }
     }
 
-    /// Takes `bytes` of [`MAX_MEMORY`].
+    /// Takes `bytes` of [`MAX_MEMORY`] for the client that composes an image.
     ///
-    /// Errors: `Unavailable` – less is left.
-    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Error> {
-        let permits = u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
-        let reserved = Arc::clone(&self.memory).try_acquire_many_owned(permits);
-        reserved.map_err(|error| Error::unavailable("memory for another customised image", error))
+    /// Errors: `Unavailable` – less is left, or the client has its share.
+    fn reserve(&self, client: ClientAddress, bytes: usize) -> Result<Permit, Error> {
+        let reserved = self
+            .memory
+            .acquire_many_for(client, bytes.div_ceil(1 << 10));
+        reserved.map_err(|_| Error::Unavailable {
+            what: "memory for another customised image",
+            source: None,
+        })
     }
 
     /// Keeps an image; one that is equal already stays, and is granted again.
@@ -181,7 +188,7 @@ impl ComposedImages {
             None => image,
         };
         // Archives that images share are in memory once, however many are cached.
-        let own = image.memory.num_permits() << 10;
+        let own = image.memory.count() << 10;
         let image = Arc::new(image);
         let size = own + image.recipe.len() + size_of::<ComposedImage>();
         self.images.put(image.digest, Arc::clone(&image), size);
@@ -242,6 +249,12 @@ impl ImageRequest {
     }
 }
 
+/// The client of a request.
+pub(super) fn client_of(head: &Parts) -> Result<ClientAddress, Error> {
+    let client = head.extensions.get::<ClientAddress>().copied();
+    client.ok_or_else(|| Error::internal("identifying the client", "the server has not named it"))
+}
+
 /// Whether a request begins to read: no range, or one from the first byte or from the end.
 fn begins(head: &Parts) -> bool {
     let range = head.headers.get(header::RANGE);
@@ -254,6 +267,13 @@ fn begins(head: &Parts) -> bool {
 }
 
 impl ImageApp {
+    /// A permit of a stream for the client of a request.
+    ///
+    /// Errors: as [`StreamLimit::acquire`].
+    pub(super) async fn stream_permit(&self, head: &Parts) -> Result<StreamPermit, Error> {
+        self.streams.acquire(client_of(head)?).await
+    }
+
     /// The image that a request asks for.
     pub(super) async fn composed(
         &self,
@@ -269,6 +289,7 @@ impl ImageApp {
         }
         let base = entry.ready()?;
         let (key, is_begin) = (request.key(), begins(head));
+        let client = client_of(head)?;
         let recent = || self.composed.recent(key, &base);
         for _ in 0..ATTEMPTS {
             let known = recent();
@@ -284,9 +305,9 @@ impl ImageApp {
             if recent().map(composed) != known.map(composed) {
                 continue;
             }
-            return self.compose(request, key, &entry, base).await;
+            return self.compose(request, key, &entry, base, client).await;
         }
-        self.compose(request, key, &entry, base).await
+        self.compose(request, key, &entry, base, client).await
     }
 
     /// Whether the infra-env of the image is unchanged.
@@ -315,6 +336,7 @@ impl ImageApp {
         key: [u8; 32],
         entry: &Arc<CatalogImage>,
         base: Arc<BaseImage>,
+        client: ClientAddress,
     ) -> Result<Arc<ComposedImage>, ErrorResponse> {
         let place = tokio::time::timeout(MAX_QUEUE_WAIT, self.composed.places.acquire()).await;
         let _place =
@@ -372,7 +394,9 @@ impl ImageApp {
         let (recipe, digest) =
             recipe.map_err(|error| Error::internal("writing the recipe of the image", error))?;
         let memory: usize = content.memory().map(Bytes::len).sum();
-        let memory = self.composed.reserve(memory.saturating_sub(shared))?;
+        let memory = self
+            .composed
+            .reserve(client, memory.saturating_sub(shared))?;
         let image = self.composed.keep(ComposedImage {
             content,
             kind,
@@ -396,11 +420,15 @@ impl ImageApp {
     }
 
     /// The SHA-256 of an image in hexadecimal: computed once.
-    pub(super) async fn checksum(&self, image: &ComposedImage) -> Result<String, Error> {
+    pub(super) async fn checksum(
+        &self,
+        image: &ComposedImage,
+        client: ClientAddress,
+    ) -> Result<String, Error> {
         let doing = "computing the checksum of the image";
         let failed = |error| Error::internal(doing, error);
         let checksum = image.checksum.get_or_try_init(|| async {
-            let _permit = self.composed.summing.acquire().await?;
+            let _permit = self.composed.summing.acquire(client).await?;
             let content = image.content.clone();
             let summed = tokio::task::spawn_blocking(move || {
                 let mut hash = Sha256::new();
@@ -480,6 +508,13 @@ mod tests {
     use super::*;
     use crate::content::Piece;
 
+    fn client(last: u8) -> ClientAddress {
+        ClientAddress {
+            ip: [192, 0, 2, last].into(),
+            is_forwarded: false,
+        }
+    }
+
     fn image(
         images: &ComposedImages,
         base: &Arc<BaseImage>,
@@ -496,7 +531,7 @@ mod tests {
             kernel_arguments: Arc::new([]),
             modified: SystemTime::UNIX_EPOCH,
             checksum: Arc::default(),
-            memory: Arc::new(images.reserve(memory).unwrap()),
+            memory: Arc::new(images.reserve(client(name), memory).unwrap()),
             base: Arc::clone(base),
             granted: Instant::now(),
         }
@@ -556,11 +591,21 @@ mod tests {
     #[test]
     fn memory_is_taken_from_the_bound_and_given_back() {
         let images = ComposedImages::new();
-        let all = images.reserve(MAX_MEMORY).unwrap();
-        let refused = images.reserve(1).unwrap_err();
+        let most = images.reserve(client(1), MEMORY_OF_CLIENT).unwrap();
+        let rest = images.reserve(client(2), MAX_MEMORY - MEMORY_OF_CLIENT);
+        let refused = images.reserve(client(2), 1).unwrap_err();
         assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
-        drop(all);
-        assert!(images.reserve(1).is_ok());
+        drop((most, rest));
+        assert_eq!(images.memory.held(), 0);
+    }
+
+    // share: memory of composed images
+    #[test]
+    fn a_client_leaves_memory_to_the_others() {
+        let images = ComposedImages::new();
+        let _own = images.reserve(client(1), MEMORY_OF_CLIENT).unwrap();
+        assert!(images.reserve(client(1), 1).is_err(), "one above");
+        assert!(images.reserve(client(2), 1 << 20).is_ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::composed::{ImageKind, ImageRequest};
+use super::composed::{ImageKind, ImageRequest, client_of};
 use super::credentials::{infra_env_id, infra_env_of_token, of_request};
 use super::error::{ErrorResponse, plain};
 use crate::ImageApp;
@@ -196,10 +196,10 @@ async fn checksum(
 ) -> Result<Response, ErrorResponse> {
     app.catalog.entry(&request.version, &request.architecture)?;
     // Not while it is computed: checksums must not take the places of images.
-    let permit = app.streams.acquire().await?;
+    let permit = app.stream_permit(head).await?;
     let image = app.composed(&request, head).await?;
     drop(permit);
-    let checksum = app.checksum(&image).await?;
+    let checksum = app.checksum(&image, client_of(head)?).await?;
     let text = format!("{checksum}  {}-discovery.iso\n", request.id);
     Ok(plain(StatusCode::OK, text))
 }
@@ -210,7 +210,7 @@ async fn image(
     request: ImageRequest,
 ) -> Result<Response, ErrorResponse> {
     app.catalog.entry(&request.version, &request.architecture)?;
-    let permit = app.streams.acquire().await?;
+    let permit = app.stream_permit(head).await?;
     let image = app.composed(&request, head).await?;
     let file_name = format!("{}-discovery.iso", request.id);
     Ok(image.respond(head, file_name, ISO, permit))

@@ -43,11 +43,11 @@ pub(super) async fn file(
     let base = Arc::clone(&image.base);
     match (name.as_str(), is_iso) {
         ("discovery.iso", true) => {
-            let permit = app.streams.acquire().await?;
+            let permit = app.stream_permit(&head).await?;
             Ok(image.respond(&head, name, ISO, permit))
         }
         ("initrd.img", false) => {
-            let permit = app.streams.acquire().await?;
+            let permit = app.stream_permit(&head).await?;
             Ok(image.respond(&head, name, RAW, permit))
         }
         ("boot.ipxe", false) => {

@@ -5,10 +5,11 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use concurrency::{BoundedCache, SingleFlight};
+use concurrency::{BoundedCache, KeyedMutex, SingleFlight};
 use futures_util::FutureExt as _;
 use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 use rustix::fs::{Stat, fstat};
+use service::server::{ClientAddress, ClientKey, ClientQuota};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -19,6 +20,8 @@ use super::root::OpenedFile;
 pub(super) const HASHING: usize = 2;
 /// Files that are hashed, or wait for that.
 pub(super) const WAITING: usize = 64;
+/// The same of the requests of one client.
+pub(super) const WAITING_OF_CLIENT: usize = 16;
 /// Bound of remembered sums. Units: bytes; some ten thousand sums.
 pub(super) const REMEMBERED: usize = 2 << 20;
 /// One remembered sum with its key and its place in the map. Units: bytes.
@@ -46,7 +49,9 @@ pub(super) struct Checksums {
     known: Arc<BoundedCache<FileVersion, Sha256Sum>>,
     flights: SingleFlight<FileVersion, Result<Sha256Sum, SumError>>,
     hashing: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    /// One file at a time for each client: the files of one do not hold up those of another.
+    clients: Arc<KeyedMutex<ClientKey>>,
+    waiting: ClientQuota,
 }
 
 /// A failure that all clients of one computation see.
@@ -63,7 +68,8 @@ impl Checksums {
             known: Arc::new(BoundedCache::new(REMEMBERED)),
             flights: SingleFlight::default(),
             hashing: Arc::new(Semaphore::new(HASHING)),
-            waiting: Arc::new(Semaphore::new(WAITING)),
+            clients: Arc::default(),
+            waiting: ClientQuota::new(WAITING, WAITING_OF_CLIENT),
         }
     }
 
@@ -73,18 +79,24 @@ impl Checksums {
     }
 
     /// The sum. The computation continues when its clients leave, so that their next attempt finds it done.
-    pub(super) async fn of(&self, file: OpenedFile) -> Result<Sha256Sum, FileError> {
+    pub(super) async fn of(
+        &self,
+        file: OpenedFile,
+        client: ClientAddress,
+    ) -> Result<Sha256Sum, FileError> {
         let version = FileVersion::of(&file.stat);
         if let Some(sum) = self.known.get(version) {
             return Ok(sum);
         }
         let work = || {
-            let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
+            let Ok(place) = self.waiting.acquire_for(client) else {
                 return async { Err(SumError::Busy) }.boxed();
             };
             let (known, hashing) = (Arc::clone(&self.known), Arc::clone(&self.hashing));
+            let clients = Arc::clone(&self.clients);
             async move {
                 let _place = place;
+                let _first = clients.lock(&client.into()).await;
                 let _permit = hashing.acquire().await.map_err(|_| SumError::Busy)?;
                 let hashed = spawn_blocking(move || hash(&file.file, version));
                 let sum = hashed.await.map_err(|_| SumError::Busy)??;
@@ -172,6 +184,14 @@ mod tests {
 
     use super::*;
 
+    fn client(last: usize) -> ClientAddress {
+        let last = u8::try_from(last).unwrap();
+        ClientAddress {
+            ip: [192, 0, 2, last].into(),
+            is_forwarded: false,
+        }
+    }
+
     fn opened(bytes: &[u8]) -> OpenedFile {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
@@ -193,17 +213,20 @@ mod tests {
         let sums = Checksums::new();
         let mut file = opened(b"abc");
         let same = reopened(&file.file);
-        let sum = sums.of(reopened(&file.file)).await.unwrap();
+        let sum = sums.of(reopened(&file.file), client(1)).await.unwrap();
         assert!(hex(&sum).starts_with("ba7816bf8f01cfea"), "{}", hex(&sum));
         assert_eq!(sums.known(&same), Some(sum));
         file.file.rewind().unwrap();
         file.file.write_all(b"abcd").unwrap();
         let changed = reopened(&file.file);
         assert_eq!(sums.known(&changed), None);
-        assert_ne!(sums.of(changed).await.unwrap(), sum);
+        assert_ne!(sums.of(changed, client(1)).await.unwrap(), sum);
         // The first version is not there any more.
         sums.known.remove(FileVersion::of(&same.stat));
-        assert!(matches!(sums.of(same).await, Err(FileError::Changing)));
+        assert!(matches!(
+            sums.of(same, client(1)).await,
+            Err(FileError::Changing)
+        ));
     }
 
     // limit: checksums waiting
@@ -216,26 +239,57 @@ mod tests {
         let files: Vec<_> = (0..WAITING).map(|n| opened(&n.to_le_bytes())).collect();
         let clients: Vec<_> = files
             .iter()
-            .map(|file| {
+            .enumerate()
+            .map(|(number, file)| {
                 let (sums, file) = (Arc::clone(&sums), reopened(&file.file));
-                tokio::spawn(async move { sums.of(file).await })
+                tokio::spawn(async move { sums.of(file, client(number / WAITING_OF_CLIENT)).await })
             })
             .collect();
-        while sums.waiting.available_permits() > 0 {
+        while sums.waiting.held() < WAITING {
             tokio::task::yield_now().await;
         }
-        let refused = sums.of(opened(b"one more")).await;
+        let refused = sums.of(opened(b"one more"), client(99)).await;
         assert!(matches!(refused, Err(FileError::Busy(_))));
         // Another client of the same file costs nothing.
-        let mut joined = Box::pin(sums.of(reopened(&files[0].file)));
+        let mut joined = Box::pin(sums.of(reopened(&files[0].file), client(99)));
         assert!(futures_util::poll!(&mut joined).is_pending());
         clients.iter().for_each(tokio::task::JoinHandle::abort);
         drop(stopped);
         joined.await.unwrap();
-        while sums.waiting.available_permits() < WAITING {
+        while sums.waiting.held() > 0 {
             tokio::task::yield_now().await;
         }
         assert!(files.iter().all(|file| sums.known(file).is_some()));
+    }
+
+    // share: checksums waiting
+    // share: checksums computed
+    #[tokio::test]
+    async fn the_files_of_a_client_do_not_hold_up_those_of_another() {
+        let sums = Arc::new(Checksums::new());
+        // As if the client computed another file.
+        let computing = sums.clients.lock(&client(1).into()).await;
+        let files: Vec<_> = (0..WAITING_OF_CLIENT)
+            .map(|n| opened(&n.to_le_bytes()))
+            .collect();
+        let own: Vec<_> = files
+            .iter()
+            .map(|file| {
+                let (sums, file) = (Arc::clone(&sums), reopened(&file.file));
+                tokio::spawn(async move { sums.of(file, client(1)).await })
+            })
+            .collect();
+        while sums.waiting.held() < WAITING_OF_CLIENT {
+            tokio::task::yield_now().await;
+        }
+        let refused = sums.of(opened(b"one more"), client(1)).await;
+        assert!(matches!(refused, Err(FileError::Busy(_))));
+        sums.of(opened(b"of another"), client(2)).await.unwrap();
+        assert!(own.iter().all(|one| !one.is_finished()));
+        drop(computing);
+        for one in own {
+            one.await.unwrap().unwrap();
+        }
     }
 
     // limit: remembered checksums

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use service::server::{ClientAddress, ClientQuota, Permit};
 
 use super::archives::ArchiveSets;
 use super::folder::{FolderEntries, FolderEntry, FolderReader};
@@ -21,10 +21,17 @@ pub(super) const SMALL: usize = 1000;
 pub(super) const LARGE: usize = 50_000;
 /// Large folders that are held as data at a time.
 pub(super) const LARGE_AT_ONCE: usize = 8;
+/// The same of one client.
+pub(super) const LARGE_OF_CLIENT: usize = 2;
 /// A page up to this length is sent and kept whole. Units: bytes.
 const WHOLE: usize = 256 * 1024;
 /// A later part of a page is sent when it is this long. Units: bytes.
 const PART: usize = 32 * 1024;
+
+/// Permits of large folders.
+pub(super) fn large() -> ClientQuota {
+    ClientQuota::new(LARGE_AT_ONCE, LARGE_OF_CLIENT)
+}
 
 /// Description of a listing.
 #[derive(Debug, Clone)]
@@ -35,7 +42,8 @@ pub(super) struct ListingRequest {
     /// Units: seconds since 1970.
     pub(super) now: i64,
     /// Permits of large folders.
-    pub(super) large: Arc<Semaphore>,
+    pub(super) large: ClientQuota,
+    pub(super) client: ClientAddress,
     /// Scheme and host of the page's URL, as far as it may be shown.
     pub(super) origin: Option<Arc<str>>,
 }
@@ -62,7 +70,7 @@ enum Rows {
     Sorted {
         entries: FolderEntries,
         next: usize,
-        _permit: Option<OwnedSemaphorePermit>,
+        _permit: Option<Permit>,
     },
     /// Read while they are sent.
     Streamed(FolderReader),
@@ -84,7 +92,7 @@ impl Listing {
                 break true;
             }
             if entries.len() > SMALL && permit.is_none() {
-                permit = Arc::clone(&request.large).try_acquire_owned().ok();
+                permit = request.large.acquire_for(request.client).ok();
             }
             let bound = if permit.is_some() { LARGE } else { SMALL };
             if entries.len() > bound {

@@ -29,7 +29,7 @@ pub(crate) async fn redirect(
         // Boxed, so that the future of a redirection is small: it is moved several times.
         return match &site.acme {
             Some(acme) if has_prefix(path, ACME) => Box::pin(acme.forward(admitted)).await,
-            _ => Box::pin(files.answer(admitted.request)).await,
+            _ => Box::pin(files.answer(admitted)).await,
         };
     }
     match location(&admitted.request, site.https_port) {

@@ -98,7 +98,7 @@ pub(crate) async fn serve(
         Destination::Registry => return misdirected(),
         Destination::Files => {
             request.extensions_mut().insert(ReceivedByHttps);
-            return site.secured(files.answer(admitted.request).await);
+            return site.secured(files.answer(admitted).await);
         }
     };
     let accept = request.headers().get(header::ACCEPT).cloned();

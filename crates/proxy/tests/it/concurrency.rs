@@ -81,6 +81,7 @@ async fn is_refused(mut upload: TcpStream) -> bool {
 
 // limit: forwarded uploads (bodies above 64 KiB or of unknown length)
 // limit: forwarded uploads of a client
+// share: forwarded uploads (bodies above 64 KiB or of unknown length)
 #[tokio::test]
 async fn uploads_leave_permits_to_other_requests_and_clients() {
     // Eight for uploads, two for each client.

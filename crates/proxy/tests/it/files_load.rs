@@ -4,7 +4,7 @@ use std::fs::{self, File};
 
 use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::files::FilesWorld;
 use crate::world::{eventually, soon};
@@ -53,14 +53,17 @@ async fn a_huge_folder_is_streamed_whole() {
 }
 
 // limit: large listings
+// share: large listings
 #[tokio::test]
 async fn listings_beyond_the_bound_are_streamed() {
     let world = FilesWorld::start().await;
     fill(&world, "large", 0..20_000);
     fill(&world, "small", 0..900);
     let mut slow = Vec::new();
-    let ask = async || {
-        let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let ask = async |client: u8| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 1, client], 0).into()).unwrap();
+        let mut stream = socket.connect(world.address).await.unwrap();
         let request = b"GET /large/ HTTP/1.1\r\nHost: localhost\r\n\r\n";
         stream.write_all(request).await.unwrap();
         let mut first = vec![0; 4096];
@@ -68,19 +71,22 @@ async fn listings_beyond_the_bound_are_streamed() {
         let is_sorted = !String::from_utf8_lossy(&first).contains("Too many entries");
         (stream, is_sorted)
     };
-    for _ in 0..8 {
-        let (stream, is_sorted) = ask().await;
+    for number in 0..8 {
+        let (stream, is_sorted) = ask(number / 2).await;
         assert!(is_sorted);
         slow.push(stream);
+        if number == 1 {
+            assert!(!ask(0).await.1, "one more of a client");
+        }
     }
-    assert!(!ask().await.1, "one more");
+    assert!(!ask(4).await.1, "one more");
     let small = world.get("/small/").await.text().await.unwrap();
     assert!(
         !small.contains("Too many entries"),
         "small ones are sorted at any time"
     );
     slow.clear();
-    eventually(async || ask().await.1).await;
+    eventually(async || ask(0).await.1).await;
 }
 
 #[tokio::test]

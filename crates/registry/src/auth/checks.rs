@@ -13,6 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(super) const QUEUE_LIMIT: usize = 256;
 /// The same for strangers of one network.
 pub(super) const NETWORK_LIMIT: usize = 64;
+/// The same for users of one network who have logged in before: builds behind one address begin together.
+pub(super) const ESTABLISHED_LIMIT: usize = 128;
 
 /// Both queues.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl Checks {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let concurrency = (processors / 2).max(1);
         Self {
-            established: Queue::new(concurrency, QUEUE_LIMIT),
+            established: Queue::new(concurrency, ESTABLISHED_LIMIT),
             strangers: Queue::new(concurrency, NETWORK_LIMIT),
         }
     }
@@ -129,6 +131,19 @@ mod tests {
         assert!(queue.enter(address(QUEUE_LIMIT)).is_some());
         places.clear();
         assert!(queue.places.lock().unwrap().is_empty());
+    }
+
+    // share: password checks that run or wait
+    #[test]
+    fn established_users_of_a_network_leave_room_to_others() {
+        let established = Checks::new().established;
+        let own: Vec<_> = (0..ESTABLISHED_LIMIT)
+            .map(|_| established.enter(address(1)).unwrap())
+            .collect();
+        assert!(established.enter(address(1)).is_none());
+        assert!(established.enter(address(2)).is_some());
+        drop(own);
+        assert!(established.enter(address(1)).is_some());
     }
 
     #[tokio::test]

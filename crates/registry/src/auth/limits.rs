@@ -1,9 +1,9 @@
 //! Bounds of the cost of logins.
 
-use service::limits::{Bound, Limit};
+use service::limits::{Bound, Limit, Share};
 
 use super::backoff::{FREE_FOR_LOGIN, FREE_FOR_NETWORK, LONGEST_WAIT, RECORDS_LIMIT};
-use super::checks::{NETWORK_LIMIT, QUEUE_LIMIT};
+use super::checks::{ESTABLISHED_LIMIT, NETWORK_LIMIT, QUEUE_LIMIT};
 use super::passwords::{REMEMBERED_LIMIT, TOKEN_LIFETIME};
 
 const WAIT: &str = "429 with Retry-After";
@@ -36,7 +36,8 @@ pub(crate) fn limits() -> Vec<Limit> {
             checks(QUEUE_LIMIT),
             "queue",
             WAIT,
-        ),
+        )
+        .shared(Share::of("client address", checks(ESTABLISHED_LIMIT), WAIT)),
         Limit::fixed(
             "password checks of strangers",
             checks(NETWORK_LIMIT),
@@ -48,13 +49,15 @@ pub(crate) fn limits() -> Vec<Limit> {
             Bound::Count(RECORDS_LIMIT, "records"),
             "server",
             "the least recently used is forgotten",
-        ),
+        )
+        .unshared("the waits of client addresses count without them"),
         Limit::fixed(
             "remembered passwords",
             Bound::Count(REMEMBERED_LIMIT, "passwords"),
             "server",
             "the least recently used is checked again",
-        ),
+        )
+        .unshared("derived, evicted"),
         Limit::fixed(
             "lifetime of a token for a password",
             Bound::Time(TOKEN_LIFETIME),

@@ -120,7 +120,15 @@ impl HttpSettings {
                 "server",
                 "503 with Retry-After; the longest response is exempt",
             )
-            .set_by("MAX_WAITING_BYTES"),
+            .set_by("MAX_WAITING_BYTES")
+            .shared(
+                Share::of(
+                    "client address",
+                    bytes(self.max_waiting_bytes_per_client),
+                    "429 with Retry-After",
+                )
+                .set_by("MAX_WAITING_BYTES_PER_CLIENT"),
+            ),
             Limit::fixed(
                 "bytes that wait for a client",
                 bytes(self.max_waiting_bytes_per_client),

@@ -221,6 +221,8 @@ impl LogIn {
             return Err(LogInFailure::Denied(LogInFailure::code(&error)));
         }
         let code = parameter(query, "code").ok_or(LogInFailure::UnknownState)?;
+        let permit = self.exchanges.acquire_for(origin.client);
+        let _permit = permit.map_err(|_| LogInFailure::Busy)?;
         let (tokens, name) = provider.exchange(&code, &flow.secrets(), now_s).await?;
         if provider::claims(&tokens.access_token).is_none() {
             return Err(LogInFailure::OpaqueToken);

@@ -7,11 +7,13 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use http::{StatusCode, header};
 use net::resolve::{Resolver, ResolverOptions};
+use service::server::{ClientAddress, HttpSettings};
+use service::settings::Setting;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::{server, slow_clients};
 
@@ -47,6 +49,51 @@ fn header_of<'a>(answer: &'a serde_json::Value, name: &str) -> Option<&'a str> {
 
 fn client() -> reqwest::Client {
     service::http_client(None, false).unwrap()
+}
+
+/// Sends `head` from a loopback address; returns the response.
+async fn ask_from(client: [u8; 4], server: SocketAddr, head: &str) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((client, 0).into()).unwrap();
+    let mut stream = socket.connect(server).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn the_api_believes_addresses_of_the_web_ui_alone() {
+    let shown = async |Extension(client): Extension<ClientAddress>| client.ip.to_string();
+    let http = HttpSettings {
+        trusted_proxies: Setting::parse("127.0.0.1").unwrap(),
+        trusted_proxy_secret: "of both".into(),
+        ..HttpSettings::default()
+    };
+    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let api = server::api_with(address, Router::new().fallback(shown), http).await;
+    let webui = server::webui_with(api.address, |settings| {
+        settings.http.trusted_proxy_secret = "of both".into();
+    })
+    .await;
+    let head = |more: &str| {
+        format!("GET /api/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}\r\n")
+    };
+    let forged = "X-Forwarded-For: 192.0.2.7\r\n";
+    for (to, from, more, expected) in [
+        (webui.address, [127, 0, 1, 5], "", "127.0.1.5"),
+        (webui.address, [127, 0, 1, 5], forged, "127.0.1.5"),
+        (api.address, [127, 0, 0, 1], forged, "127.0.0.1"),
+        (
+            api.address,
+            [127, 0, 0, 1],
+            "X-Forwarded-For: 192.0.2.7\r\nX-Atoll-Proxy-Secret: guessed\r\n",
+            "127.0.0.1",
+        ),
+    ] {
+        let answer = ask_from(from, to, &head(more)).await;
+        assert!(answer.ends_with(expected), "{more:?}: {answer}");
+    }
 }
 
 #[tokio::test]

@@ -140,6 +140,7 @@ async fn from(server: &Server, last: u8) -> reqwest::Result<reqwest::Response> {
 }
 
 // limit: requests of a client to the registry in flight
+// share: requests to the registry in flight
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_has_a_share_of_the_requests() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -44,8 +44,13 @@ pub(crate) async fn api(router: Router) -> Server {
 
 /// An API at that address.
 pub(crate) async fn api_on(address: SocketAddr, router: Router) -> Server {
+    api_with(address, router, any_host()).await
+}
+
+/// An API at that address, with those limits and proxies.
+pub(crate) async fn api_with(address: SocketAddr, router: Router, http: HttpSettings) -> Server {
     let shutdown = CancellationToken::new();
-    let listen = Listen::new(address, None).with(&any_host());
+    let listen = Listen::new(address, None).with(&http);
     let running = service::server::start(vec![listen], router, shutdown.clone())
         .await
         .unwrap();
