@@ -38,6 +38,7 @@ mod monitor;
 pub(crate) mod offer;
 pub(crate) mod operators;
 pub(crate) mod os_images;
+mod owners;
 mod pending_refresh;
 pub(crate) mod preparation;
 pub(crate) mod redacted_files;
@@ -168,6 +169,10 @@ impl ApiServer {
             db: Database::new(&settings, Resolver::system(), store.keyring().clone()),
             event_limits: EventLimits {
                 per_cluster: settings.max_events_per_cluster.into(),
+                per_owner: match settings.max_events_per_owner {
+                    0 => i64::MAX,
+                    share => share.into(),
+                },
                 total: settings.max_events.into(),
             },
             event_streams: event_stream::EventStreams::new(settings.max_event_streams),

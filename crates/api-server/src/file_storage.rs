@@ -35,6 +35,10 @@ impl Settings {
 pub(crate) async fn open(settings: &Settings) -> Result<FileStore, Error> {
     let quotas = FileQuotas {
         cluster_bytes: settings.max_cluster_files_bytes,
+        owner_bytes: match settings.max_files_bytes_per_owner {
+            0 => u64::MAX,
+            share => share,
+        },
         total_bytes: settings.max_files_bytes,
     };
     let work_dir = &settings.work_dir;

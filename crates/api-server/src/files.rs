@@ -15,9 +15,9 @@ mod store;
 mod sweep;
 
 pub(crate) use atomic::{make_folder, put_file};
-pub(crate) use bucket::MAX_UPLOADS;
+pub(crate) use bucket::{MAX_UPLOADS, UPLOADS_OF_OWNER};
 pub use name::ObjectName;
-pub use quota::FileQuotas;
+pub use quota::{FileOwner, FileQuotas};
 #[cfg(test)]
 pub(crate) use stale::STALE_AFTER;
 pub(crate) use stale::{is_same, is_stale};

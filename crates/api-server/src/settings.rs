@@ -568,15 +568,27 @@ service::settings! {
         max_hosts_per_infra_env: u32 = "5000",
         /// Limit of clusters; exceeded: 409.
         max_clusters: u32 = "1000",
+        /// Share of one owner in them: a user, or an organisation with ENABLE_ORG_TENANCY; exceeded: 409. 0: no share. Without an issuer of tokens (AUTH_TYPE none and local), there is one owner, who has the whole.
+        max_clusters_per_owner: u32 = "250",
         /// Limit of infra-envs; exceeded: 409.
         max_infra_envs: u32 = "2000",
+        /// Share of one owner in them; exceeded: 409. 0: no share.
+        max_infra_envs_per_owner: u32 = "500",
         /// Limit of events per cluster, or per infra-env without cluster; the oldest are deleted.
         max_events_per_cluster: u32 = "20000",
         /// Limit of all events; the oldest are deleted.
         max_events: u32 = "1000000",
-        /// Limit of audit records; the oldest are deleted.
+        /// Share of one owner in them; its oldest are deleted. 0: no share.
+        max_events_per_owner: u32 = "250000",
+        /// Limit of audit records of changes; the oldest of the user with the most are deleted.
         max_audit_records: u32 = "100000",
-        /// Limit of concurrent event streams; exceeded: 503.
+        /// Limit of audit records of refused changes; the oldest of the user with the most are deleted.
+        max_audit_refusals: u32 = "20000",
+        /// File that audit records are appended to, as JSON lines, as far as the disk allows; each replica needs its own. Empty: none.
+        audit_log_file: Option<PathBuf> = "",
+        /// Size at which that file is renamed, with `.1` at its end in place of the one before, and begun again. In bytes.
+        audit_log_max_bytes: u64 = "268435456",
+        /// Limit of concurrent event streams, a quarter of them for one client address, or user of an issuer of tokens; exceeded: the newest of the client with the most ends, or 503.
         max_event_streams: usize = "256",
         /// Limit of the logs of one host, or of one cluster's controller; exceeded: 413. In bytes.
         max_log_bytes: u64 = "536870912",
@@ -584,6 +596,8 @@ service::settings! {
         max_cluster_files_bytes: u64 = "4294967296",
         /// Quota of all clusters' files; uploads of logs or manifests beyond: 413. In bytes.
         max_files_bytes: u64 = "34359738368",
+        /// Share of one owner's clusters in them; exceeded: 413. In bytes, 0: no share.
+        max_files_bytes_per_owner: u64 = "8589934592",
         /// Limit of custom manifests per cluster; exceeded: 400.
         max_manifests_per_cluster: usize = "1000",
     } with {

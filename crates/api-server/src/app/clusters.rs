@@ -19,14 +19,15 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::encoded::{BesideRecord, ListedCluster};
+use super::owners::RecordBound;
 use super::render::HostCounts;
 use super::transaction::LARGE_CLUSTER;
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render, request};
 use crate::auth::Caller;
 use crate::blocking;
 use crate::db::clusters::{self, ClusterFilter, ListedRow};
-use crate::db::{self, tx};
-use crate::db::{check_ins, events as event_rows, hosts};
+use crate::db::{self, OwnedSecret, tx};
+use crate::db::{check_ins, events as event_rows, hosts, locks};
 use crate::measurements::CLUSTER_CREATIONS;
 
 /// Bound of the web UI's settings of a cluster. Units: bytes.
@@ -62,7 +63,7 @@ impl ClusterListing {
 impl ApiServer {
     /// Creates a cluster.
     ///
-    /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached; Unavailable – the signature store of the release image.
+    /// Errors: Invalid; Conflict – `MAX_CLUSTERS` or `MAX_CLUSTERS_PER_OWNER` reached; Unavailable – the signature store of the release image.
     pub(crate) async fn register_cluster(
         &self,
         caller: &Caller,
@@ -85,7 +86,7 @@ impl ApiServer {
 
     /// Stores a new cluster.
     ///
-    /// Errors: Conflict – `MAX_CLUSTERS` reached.
+    /// Errors: Conflict – `MAX_CLUSTERS` or `MAX_CLUSTERS_PER_OWNER` reached.
     pub(super) async fn insert_cluster(
         &self,
         caller: &Caller,
@@ -115,16 +116,13 @@ impl ApiServer {
                 .prop("cluster_kind", kind),
         ];
         new.extend(rules::refresh::cluster(&mut snapshot, &self.policy, now));
+        let (owner, bound) = (self.owner(caller), RecordBound::of_clusters(&self.settings));
+        let secret = OwnedSecret { owner, pull_secret };
         tx("register cluster", async || {
             let mut tx = self.pool()?.begin().await?;
-            let limit = self.settings.max_clusters;
-            if clusters::count(&mut tx).await? >= limit.into() {
-                return Err(Error::conflict(format!(
-                    "limit of {limit} clusters reached: delete some, or raise MAX_CLUSTERS"
-                ))
-                .into());
-            }
-            clusters::insert(&mut tx, &self.keys().await, &snapshot, pull_secret, now).await?;
+            locks::lock_registrations(&mut tx).await?;
+            bound.check(clusters::count(&mut tx, owner).await?, owner)?;
+            clusters::insert(&mut tx, &self.keys().await, &snapshot, secret, now).await?;
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             request::commit(tx).await?;

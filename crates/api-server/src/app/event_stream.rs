@@ -11,11 +11,12 @@ use std::time::Instant;
 use futures_util::stream::{self, Stream};
 use model::Error;
 use model::events::Event;
-use service::server::{ClientAddress, ClientQuota, Exceeded, Permit};
+use service::server::{ClientAddress, Exceeded, Holder, OpenStream, StreamQuota};
 use tokio::sync::{Mutex, Notify, broadcast};
 
 use self::settled::SettledIds;
 use super::ApiServer;
+use crate::auth::Caller;
 use crate::db::{EventFilter, events, tx};
 
 /// Events that a slow stream may lag behind before it reads from the database. Each takes about 500 bytes.
@@ -38,7 +39,7 @@ pub(crate) struct StreamedEvent {
 pub(crate) struct EventStreams {
     /// Wakes the reader.
     pub(crate) wake: Notify,
-    quota: ClientQuota,
+    quota: StreamQuota,
     /// None after the shutdown.
     reader: Mutex<Option<Reader>>,
 }
@@ -59,15 +60,20 @@ struct EventStream {
     /// The end of the replay by id, and ids above it.
     until: (i64, Vec<i64>),
     live: broadcast::Receiver<StreamedEvent>,
-    _permit: Permit,
+    open: OpenStream,
 }
 
 impl EventStreams {
-    /// At most `max` streams, and a quarter of them for each client.
+    /// Streams of one client or user.
+    pub(crate) fn share(max: usize) -> usize {
+        (max / 4).max(1)
+    }
+
+    /// At most `max` streams, and a share of them for each client or user.
     pub(super) fn new(max: usize) -> Self {
         Self {
             wake: Notify::new(),
-            quota: ClientQuota::new(max.max(1), (max / 4).max(1)),
+            quota: StreamQuota::new(max.max(1), Self::share(max)),
             reader: Mutex::new(Some(Reader {
                 ids: SettledIds::default(),
                 sender: broadcast::Sender::new(LAG),
@@ -88,11 +94,17 @@ impl ApiServer {
     pub(crate) async fn stream_events(
         &self,
         client: ClientAddress,
+        caller: &Caller,
         filter: EventFilter,
         resumed: Option<i64>,
     ) -> Result<impl Stream<Item = StreamedEvent> + use<>, Error> {
-        let permit = self.event_streams.quota.acquire_for(client);
-        let permit = permit.map_err(|exceeded| Error::Unavailable {
+        // A user of an issuer is one at any number of addresses.
+        let holder = match caller {
+            Caller::User(user) => Holder::user(&user.name),
+            _ => client.into(),
+        };
+        let open = self.event_streams.quota.open(holder);
+        let open = open.map_err(|exceeded| Error::Unavailable {
             what: match exceeded {
                 Exceeded::Total => "one more event stream: MAX_EVENT_STREAMS are open",
                 Exceeded::Client => {
@@ -110,7 +122,7 @@ impl ApiServer {
             replay: Vec::new(),
             until: resumed.map_or_else(Default::default, |_| until),
             live,
-            _permit: permit,
+            open,
         };
         Ok(stream::unfold(stream, EventStream::next))
     }
@@ -179,9 +191,13 @@ fn is_full<T>(page: &[T]) -> bool {
 }
 
 impl EventStream {
-    /// The next event; none at shutdown, or when the database is away during a replay: the client resumes.
+    /// The next event; none at shutdown, when the database is away during a replay, or when the stream ends for one of
+    /// another client: the client resumes.
     async fn next(mut self) -> Option<(StreamedEvent, Self)> {
         loop {
+            if self.open.is_evicted() {
+                return None;
+            }
             if let Some(event) = self.replay.pop() {
                 return Some((event, self));
             }
@@ -189,7 +205,11 @@ impl EventStream {
                 self.read_replay().await.ok()?;
                 continue;
             }
-            match self.live.recv().await {
+            let received = tokio::select! {
+                received = self.live.recv() => received,
+                () = self.open.evicted() => return None,
+            };
+            match received {
                 Ok(one) => {
                     self.last = one.mark;
                     if self.filter.matches(&one.event) {

@@ -11,10 +11,11 @@ use rules::NewEvent;
 use secrecy::ExposeSecret as _;
 use uuid::Uuid;
 
+use super::owners::RecordBound;
 use super::{ApiServer, ClusterTransaction, Scope, events, render, request};
 use crate::auth::Caller;
-use crate::db::{self, InfraEnvRow, RecordVersion, tx};
-use crate::db::{clusters, events as event_rows, infra_envs};
+use crate::db::{self, InfraEnvRow, OwnedSecret, RecordVersion, tx};
+use crate::db::{clusters, events as event_rows, infra_envs, locks};
 use crate::discovery;
 
 /// Capacity of the infra-envs of polls. Units: bytes.
@@ -56,7 +57,7 @@ impl ApiServer {
 
     /// Creates an infra-env.
     ///
-    /// Errors: NotFound – its cluster; Conflict – `MAX_INFRA_ENVS` reached.
+    /// Errors: NotFound – its cluster; Conflict – `MAX_INFRA_ENVS` or `MAX_INFRA_ENVS_PER_OWNER` reached.
     pub(crate) async fn register_infra_env(
         &self,
         caller: &Caller,
@@ -65,8 +66,13 @@ impl ApiServer {
         self.check_agents_token(&params.pull_secret)?;
         let now = service::clock::now();
         let id = Uuid::new_v4();
+        let (owner, bound) = (
+            self.owner(caller),
+            RecordBound::of_infra_envs(&self.settings),
+        );
         let infra_env = tx("register infra-env", async || {
             let mut tx = self.pool()?.begin().await?;
+            locks::lock_registrations(&mut tx).await?;
             let cluster = match params.cluster_id {
                 Some(id) => clusters::find(&mut tx, &self.keys().await, id)
                     .await?
@@ -85,18 +91,15 @@ impl ApiServer {
                 infra_env.org_id.clone_from(&owner.org_id);
                 infra_env.email_domain.clone_from(&owner.email_domain);
             }
-            let limit = self.settings.max_infra_envs;
-            if infra_envs::count(&mut tx).await? >= limit.into() {
-                return Err(Error::conflict(format!(
-                    "limit of {limit} infra-envs reached: delete some, or raise MAX_INFRA_ENVS"
-                ))
-                .into());
-            }
+            bound.check(infra_envs::count(&mut tx, owner).await?, owner)?;
             infra_envs::insert(
                 &mut tx,
                 &self.keys().await,
                 &infra_env,
-                &params.pull_secret,
+                OwnedSecret {
+                    owner,
+                    pull_secret: &params.pull_secret,
+                },
                 now,
             )
             .await?;

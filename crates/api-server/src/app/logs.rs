@@ -101,8 +101,14 @@ impl ApiServer {
         {
             return Err(Error::not_found("host", host));
         }
+        let owner = self.file_owner(id).await?;
         self.store
-            .put_stream(id, &source.object(), archive, self.settings.max_log_bytes)
+            .put_stream(
+                owner,
+                &source.object(),
+                archive,
+                self.settings.max_log_bytes,
+            )
             .await?;
         let decide = |change: &mut ClusterTransaction| {
             let now = change.now;

@@ -172,7 +172,8 @@ impl ApiServer {
             }
         }
         self.check_manifest_count(id, place).await?;
-        self.store.put_within(id, &place.object(), bytes).await?;
+        let owner = self.file_owner(id).await?;
+        self.store.put_within(owner, &place.object(), bytes).await?;
         self.count_manifests(id).await?;
         Ok(place.shown())
     }
@@ -199,7 +200,8 @@ impl ApiServer {
                 format!("{} exists in folder {} already", to.file_name, to.folder),
             ));
         }
-        self.store.put_within(id, &to.object(), bytes).await?;
+        let owner = self.file_owner(id).await?;
+        self.store.put_within(owner, &to.object(), bytes).await?;
         if from != to {
             self.store.delete(id, &from.object()).await?;
         }

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::check_ins::ExpiredHeartbeats;
-use super::{Error, RecordVersion, record};
+use super::{Error, OwnedSecret, RecordCounts, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
 const TABLE: SecretTable = SecretTable::Clusters;
@@ -237,12 +237,19 @@ pub(crate) async fn ids_of_name(
     Ok(ids.into_iter().map(ClusterId).collect())
 }
 
-/// Number of clusters that are not deleted.
-pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
-    let count = sqlx::query_scalar!(
-        r#"select count(*) as "count!" from clusters where deleted_at is null"#
+/// Numbers of clusters that are not deleted, in all and of an owner.
+pub(crate) async fn count(
+    connection: &mut PgConnection,
+    owner: &str,
+) -> Result<RecordCounts, Error> {
+    let counts = sqlx::query_as!(
+        RecordCounts,
+        r#"select count(*) as "all!", count(*) filter (where owner = $1) as "own!"
+        from clusters
+        where deleted_at is null"#,
+        owner
     );
-    Ok(count.fetch_one(connection).await?)
+    Ok(counts.fetch_one(connection).await?)
 }
 
 /// Adds the cluster of a snapshot.
@@ -250,13 +257,15 @@ pub(crate) async fn insert(
     connection: &mut PgConnection,
     keys: &KeySet,
     snapshot: &Snapshot,
-    pull_secret: &str,
+    OwnedSecret { owner, pull_secret }: OwnedSecret<'_>,
     now: Timestamp,
 ) -> Result<(), Error> {
     let cluster = &snapshot.cluster;
     sqlx::query!(
-        "insert into clusters (id, name, status, openshift_cluster_id, record, pull_secret, created_at, updated_at)
-        values ($1, $2, $3, $4, $5::text::jsonb || $8::jsonb, $6, $7, $7)",
+        "insert into clusters (
+            id, name, status, openshift_cluster_id, record, pull_secret, created_at, updated_at, owner
+        )
+        values ($1, $2, $3, $4, $5::text::jsonb || $8::jsonb, $6, $7, $7, $9)",
         cluster.id.0,
         cluster.name,
         cluster.status.as_str(),
@@ -264,7 +273,8 @@ pub(crate) async fn insert(
         record::print(keys, TABLE, cluster.id, cluster)?,
         keys.seal_text(&TABLE.place("pull_secret", cluster.id), pull_secret)?,
         now,
-        print_leases(&snapshot.vip_leases)
+        print_leases(&snapshot.vip_leases),
+        owner
     )
     .execute(connection)
     .await?;

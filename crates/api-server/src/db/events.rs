@@ -19,11 +19,16 @@ macro_rules! columns {
 /// Events are trimmed once per so many insertions: exceeding a limit by a few costs less than counting each time.
 const TRIM_EVERY: i64 = 64;
 
+/// The same for the events of an owner, at most: finding the oldest beyond the share reads as many entries of an index.
+const MAX_TRIM_EVERY_OF_OWNER: i64 = 4096;
+
 /// Bounds of the stored events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventLimits {
     /// Events of one cluster, or of one infra-env without cluster.
     pub(crate) per_cluster: i64,
+    /// Events of the clusters and infra-envs of one owner.
+    pub(crate) per_owner: i64,
     /// All events.
     pub(crate) total: i64,
 }
@@ -39,13 +44,17 @@ pub(crate) async fn insert(
         return Ok(());
     }
     let events = &within_rate_limits(connection, events, now).await?;
-    let ids = add(connection, events, now).await?;
-    let due = events
-        .iter()
-        .zip(&ids)
-        .filter(|(_, id)| *id % TRIM_EVERY == 0);
-    for (event, _) in due {
-        trim(connection, event, limits).await?;
+    let added = add(connection, events, now).await?;
+    let of_owner_every = (limits.per_owner / TRIM_EVERY).clamp(TRIM_EVERY, MAX_TRIM_EVERY_OF_OWNER);
+    for (event, (id, owner)) in events.iter().zip(&added) {
+        if id % TRIM_EVERY == 0 {
+            trim(connection, event, limits).await?;
+        }
+        if let Some(owner) = owner
+            && id % of_owner_every == 0
+        {
+            trim_of_owner(connection, owner, limits.per_owner).await?;
+        }
     }
     Ok(())
 }
@@ -146,11 +155,30 @@ async fn trim(
     Ok(())
 }
 
+/// Deletes the oldest events of an owner beyond its share.
+async fn trim_of_owner(
+    connection: &mut PgConnection,
+    owner: &str,
+    share: i64,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "delete from events
+        where owner = $1
+            and id <= (select id from events where owner = $1 order by id desc offset $2 limit 1)",
+        owner,
+        share
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Adds events, whose owner is that of their cluster, else of their infra-env; returns ids and owners.
 async fn add(
     connection: &mut PgConnection,
     events: &[&Event],
     now: Timestamp,
-) -> Result<Vec<i64>, Error> {
+) -> Result<Vec<(i64, Option<String>)>, Error> {
     let clusters: Vec<Option<Uuid>> = events
         .iter()
         .map(|event| event.cluster_id.map(|id| id.0))
@@ -177,17 +205,21 @@ async fn add(
     let props: Vec<String> = events.iter().map(|event| event.props.clone()).collect();
     let rows = sqlx::query!(
         "insert into events (
-            cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, event_time
+            cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, event_time, owner
         )
         select fresh.cluster_id, fresh.infra_env_id, fresh.host_id, fresh.name, fresh.severity, fresh.category,
-            fresh.message, fresh.request_id, fresh.props, $10
+            fresh.message, fresh.request_id, fresh.props, $10,
+            coalesce(
+                (select nullif(owner, '') from clusters where id = fresh.cluster_id),
+                (select nullif(owner, '') from infra_envs where id = fresh.infra_env_id)
+            )
         from unnest(
             $1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[]
         ) with ordinality as fresh (
             cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, position
         )
         order by fresh.position
-        returning id, pg_notify('atoll_events', '')::text as notified",
+        returning id, owner, pg_notify('atoll_events', '')::text as notified",
         &clusters as &[Option<Uuid>],
         &infra_envs as &[Option<Uuid>],
         &hosts as &[Option<Uuid>],
@@ -201,7 +233,7 @@ async fn add(
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
+    Ok(rows.into_iter().map(|row| (row.id, row.owner)).collect())
 }
 
 /// The highest id; 0 without events.

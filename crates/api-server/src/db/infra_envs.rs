@@ -5,7 +5,7 @@ use model::infra_env::InfraEnv;
 use model::time::Timestamp;
 use sqlx::PgConnection;
 
-use super::{Error, RecordVersion, record};
+use super::{Error, OwnedSecret, RecordCounts, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
 const TABLE: SecretTable = SecretTable::InfraEnvs;
@@ -91,10 +91,18 @@ pub(crate) async fn list(
         .collect()
 }
 
-/// Number of infra-envs.
-pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
-    let count = sqlx::query_scalar!(r#"select count(*) as "count!" from infra_envs"#);
-    Ok(count.fetch_one(connection).await?)
+/// Numbers of infra-envs, in all and of an owner.
+pub(crate) async fn count(
+    connection: &mut PgConnection,
+    owner: &str,
+) -> Result<RecordCounts, Error> {
+    let counts = sqlx::query_as!(
+        RecordCounts,
+        r#"select count(*) as "all!", count(*) filter (where owner = $1) as "own!"
+        from infra_envs"#,
+        owner
+    );
+    Ok(counts.fetch_one(connection).await?)
 }
 
 /// Adds an infra-env.
@@ -102,18 +110,19 @@ pub(crate) async fn insert(
     connection: &mut PgConnection,
     keys: &KeySet,
     infra_env: &InfraEnv,
-    pull_secret: &str,
+    OwnedSecret { owner, pull_secret }: OwnedSecret<'_>,
     now: Timestamp,
 ) -> Result<(), Error> {
     sqlx::query!(
-        "insert into infra_envs (id, cluster_id, name, record, pull_secret, created_at, updated_at)
-        values ($1, $2, $3, $4::text::jsonb, $5, $6, $6)",
+        "insert into infra_envs (id, cluster_id, name, record, pull_secret, created_at, updated_at, owner)
+        values ($1, $2, $3, $4::text::jsonb, $5, $6, $6, $7)",
         infra_env.id.0,
         infra_env.cluster_id.map(|id| id.0),
         infra_env.name,
         record::print(keys, TABLE, infra_env.id, infra_env)?,
         keys.seal_text(&TABLE.place("pull_secret", infra_env.id), pull_secret)?,
-        now
+        now,
+        owner
     )
     .execute(connection)
     .await?;

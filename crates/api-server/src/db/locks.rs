@@ -5,6 +5,9 @@ use uuid::Uuid;
 
 use super::jobs::JobRunner;
 
+/// Key of registrations.
+const REGISTRATION_KEY: i64 = 0x7265_6769_7374_6572;
+
 /// Separates preparation locks from cluster locks of the same id.
 const PREPARATION_SALT: u64 = 0x7072_6570_6172_6521;
 
@@ -23,6 +26,14 @@ pub(crate) async fn lock(connection: &mut PgConnection, ids: &[Uuid]) -> Result<
     .execute(connection)
     .await
     .map(drop)
+}
+
+/// Waits for the lock of registrations, so that their counts include each other; the end of the transaction releases it.
+pub(crate) async fn lock_registrations(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!("select pg_advisory_xact_lock($1)", REGISTRATION_KEY)
+        .execute(connection)
+        .await
+        .map(drop)
 }
 
 /// Takes the locks on `ids` if all are free; the end of the transaction releases them.

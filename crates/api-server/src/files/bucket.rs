@@ -3,6 +3,7 @@
 //! Keys are `<cluster>/<name>`. Invariant: an object appears whole, by one request or by the completion of its multipart
 //! upload; parts of crashed processes are removed by the lifecycle rule of the bucket.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,6 +16,7 @@ use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
 use model::Error;
 use model::ids::ClusterId;
+use service::server::ClientQuota;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::Semaphore;
 use tokio_util::io::StreamReader;
@@ -27,6 +29,8 @@ const PART_BYTES: usize = 5 << 20;
 const _: () = assert!(PART_BYTES as u64 >= PART_BYTES_MIN);
 /// Concurrent streamed uploads: each holds up to one part in memory.
 pub(crate) const MAX_UPLOADS: usize = 64;
+/// The same with those that wait, of the clusters of one owner.
+pub(crate) const UPLOADS_OF_OWNER: usize = 16;
 /// Buffer of a streamed upload. Units: bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Keys of one removal. Source: S3, DeleteObjects.
@@ -40,6 +44,7 @@ const ROLE: &str = "the bucket of files (S3_BUCKET)";
 pub(super) struct FileBucket {
     bucket: Bucket,
     uploads: Arc<Semaphore>,
+    owners: ClientQuota,
 }
 
 /// An opened object.
@@ -60,6 +65,7 @@ impl FileBucket {
         Ok(Self {
             bucket,
             uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
+            owners: ClientQuota::new(0, UPLOADS_OF_OWNER),
         })
     }
 
@@ -109,6 +115,11 @@ impl FileBucket {
         reservation: &mut Reservation,
     ) -> Result<u64, Error> {
         let key = key(cluster, name)?;
+        let share = self.owners.acquire(reservation.holder());
+        let _share = share.map_err(|_| Error::Unavailable {
+            what: "one more upload of logs of this owner",
+            source: None,
+        })?;
         let permit = self.uploads.acquire().await;
         let _permit = permit.map_err(|error| Error::internal("storing a file", error))?;
         let mut source = std::pin::pin!(source);
@@ -162,10 +173,16 @@ impl FileBucket {
         Ok(())
     }
 
-    /// Usage of all clusters. Units: bytes.
-    pub(super) async fn total(&self) -> Result<u64, Error> {
+    /// Usage of each cluster. Units: bytes.
+    pub(super) async fn by_cluster(&self) -> Result<HashMap<ClusterId, u64>, Error> {
         let objects = self.bucket.list(String::new());
-        let sum = objects.try_fold(0_u64, async |sum, entry| Ok(sum + entry.meta.size));
+        let sum = objects.try_fold(HashMap::new(), async |mut usage, entry| {
+            let id = entry.below.split('/').next();
+            if let Some(id) = id.and_then(|id| id.parse().ok()) {
+                *usage.entry(id).or_default() += entry.meta.size;
+            }
+            Ok(usage)
+        });
         sum.await.map_err(failure)
     }
 

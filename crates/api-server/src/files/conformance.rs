@@ -169,6 +169,7 @@ async fn quotas_hold_in_folders_and_buckets() {
         let limits = FileQuotas {
             cluster_bytes,
             total_bytes,
+            ..FileQuotas::default()
         };
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::open_within(folder.path().join("data"), limits);
@@ -266,6 +267,40 @@ async fn uploads_beyond_the_limit_wait() {
         upload.await.unwrap().unwrap();
     }
     assert_eq!(names(&store).await.len(), MAX_UPLOADS + 1);
+}
+
+// share: concurrent uploads to a bucket
+#[tokio::test]
+async fn the_uploads_of_an_owner_leave_room_for_others() {
+    let server = S3Server::start().await;
+    let (_folder, store) = in_bucket(&server, FileQuotas::default()).await;
+    let other = ClusterId(Uuid::from_u128(8));
+    let owner = |id, name: &str| FileOwner::new(id, name.to_owned(), vec![id]);
+    let (mut uploads, mut writers) = (Vec::new(), Vec::new());
+    for number in 0..UPLOADS_OF_OWNER {
+        let (writer, reader) = tokio::io::duplex(64);
+        let (store, name) = (store.clone(), format!("logs/{number}/logs.tar.gz"));
+        let alice = owner(cluster(), "alice");
+        uploads.push(tokio::spawn(async move {
+            store.put_stream(alice, &name, reader, 100).await
+        }));
+        writers.push(writer);
+    }
+    while store.free_uploads() > MAX_UPLOADS - UPLOADS_OF_OWNER {
+        tokio::task::yield_now().await;
+    }
+    let put = async |owner: FileOwner| store.put_stream(owner, LOG, &b"1"[..], 100).await;
+    let refused = put(owner(cluster(), "alice")).await;
+    assert!(
+        matches!(refused, Err(Error::Unavailable { .. })),
+        "{refused:?}"
+    );
+    put(owner(other, "bob")).await.unwrap();
+    writers.clear();
+    for upload in uploads {
+        upload.await.unwrap().unwrap();
+    }
+    put(owner(cluster(), "alice")).await.unwrap();
 }
 
 #[tokio::test]

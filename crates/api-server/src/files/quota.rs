@@ -1,4 +1,4 @@
-//! Quotas of stored files: of one cluster, and of all clusters.
+//! Quotas of stored files: of one cluster, of the clusters of one owner, and of all clusters.
 //!
 //! Usage is measured where the files are, so that replicas and restarts need no ledger: a cluster's files are summed for each
 //! upload, all files once in a few seconds. Uploads in progress reserve the bytes received. Reservations are local to
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use model::Error;
 use model::ids::ClusterId;
+use service::server::Holder;
 
 use super::atomic::{blocking, is_temporary, unless_absent};
 use super::bucket::FileBucket;
@@ -28,6 +29,8 @@ const MAX_DEPTH: usize = 8;
 pub struct FileQuotas {
     /// All files of one cluster. Units: bytes.
     pub cluster_bytes: u64,
+    /// Files of the clusters of one owner. Units: bytes.
+    pub owner_bytes: u64,
     /// Files of all clusters. Units: bytes.
     pub total_bytes: u64,
 }
@@ -37,10 +40,42 @@ impl Default for FileQuotas {
     fn default() -> Self {
         Self {
             cluster_bytes: u64::MAX,
+            owner_bytes: u64::MAX,
             total_bytes: u64::MAX,
         }
     }
 }
+
+/// The cluster that a file is stored for, and those that share the quota of its owner.
+#[derive(Debug, Clone)]
+pub struct FileOwner {
+    pub(super) cluster: ClusterId,
+    /// Name; empty without an owner.
+    pub(super) name: String,
+    /// Clusters of the owner; none without one.
+    pub(super) clusters: Vec<ClusterId>,
+}
+
+impl FileOwner {
+    /// A cluster of the owner `name`, with all clusters of that owner.
+    pub(crate) fn new(cluster: ClusterId, name: String, clusters: Vec<ClusterId>) -> Self {
+        Self {
+            cluster,
+            name,
+            clusters,
+        }
+    }
+}
+
+impl From<ClusterId> for FileOwner {
+    /// A cluster without an owner.
+    fn from(cluster: ClusterId) -> Self {
+        Self::new(cluster, String::new(), Vec::new())
+    }
+}
+
+/// Bytes of clusters.
+type UsageByCluster = HashMap<ClusterId, u64>;
 
 /// The stored files that count.
 #[derive(Debug)]
@@ -74,14 +109,14 @@ impl MeasuredFiles {
     }
 
     /// Usage of all clusters. Units: bytes.
-    async fn total(&self) -> Result<u64, Error> {
+    async fn by_cluster(&self) -> Result<UsageByCluster, Error> {
         match self {
             Self::Folder(root) => {
                 let root = root.clone();
                 let doing = "summing the files of all clusters".to_owned();
                 blocking(doing, move || sum_clusters(&root)).await
             }
-            Self::Bucket(bucket) => bucket.total().await,
+            Self::Bucket(bucket) => bucket.by_cluster().await,
         }
     }
 }
@@ -93,25 +128,27 @@ pub(super) struct Quota {
     limits: FileQuotas,
     in_progress: Mutex<InProgress>,
     /// Cached sum. Locked while the folders are summed: concurrent uploads share one sum (single-flight).
-    sum: tokio::sync::Mutex<Option<(Instant, u64)>>,
+    sum: tokio::sync::Mutex<Option<(Instant, Arc<UsageByCluster>)>>,
 }
 
 #[derive(Debug, Default)]
 struct InProgress {
-    by_cluster: HashMap<ClusterId, u64>,
+    by_cluster: UsageByCluster,
     total: u64,
     /// Committed by this process since the last sum.
-    stored: u64,
+    stored: UsageByCluster,
 }
 
 /// Reserved quota of an upload; dropping it releases the quota.
 #[derive(Debug)]
 pub(super) struct Reservation {
     quota: Arc<Quota>,
-    cluster: ClusterId,
+    owner: FileOwner,
     /// On disk, without the object that the upload replaces. Units: bytes.
     on_disk: u64,
     total_on_disk: u64,
+    /// Of the clusters of the owner.
+    owned_on_disk: u64,
     reserved: u64,
 }
 
@@ -140,35 +177,45 @@ impl Quota {
     /// Opens an empty reservation for an upload of an object.
     pub(super) async fn begin(
         self: &Arc<Self>,
-        cluster: ClusterId,
+        owner: FileOwner,
         name: &ObjectName,
     ) -> Result<Reservation, Error> {
-        let (on_disk, replaced) = self.measured.of_cluster(cluster, name).await?;
-        let total = self.total().await?;
+        let (on_disk, replaced) = self.measured.of_cluster(owner.cluster, name).await?;
+        let usage = self.usage().await?;
+        let (total, owned) = {
+            let stored = &self.in_progress().stored;
+            let sum = |usage: &UsageByCluster, of: &[ClusterId]| -> u64 {
+                of.iter().filter_map(|id| usage.get(id)).sum()
+            };
+            let total = usage.values().sum::<u64>() + stored.values().sum::<u64>();
+            let owned = sum(&usage, &owner.clusters) + sum(stored, &owner.clusters);
+            (total, owned)
+        };
         Ok(Reservation {
             quota: Arc::clone(self),
-            cluster,
+            owner,
             on_disk: on_disk.saturating_sub(replaced),
             total_on_disk: total.saturating_sub(replaced),
+            owned_on_disk: owned.saturating_sub(replaced),
             reserved: 0,
         })
     }
 
-    /// Usage of all clusters on disk. Units: bytes.
-    async fn total(&self) -> Result<u64, Error> {
-        if self.limits.total_bytes == u64::MAX {
-            return Ok(0);
+    /// Usage of all clusters on disk, as of the last seconds; nothing if no quota needs it.
+    async fn usage(&self) -> Result<Arc<UsageByCluster>, Error> {
+        if self.limits.total_bytes == u64::MAX && self.limits.owner_bytes == u64::MAX {
+            return Ok(Arc::default());
         }
         let mut known = self.sum.lock().await;
-        if let Some((at, bytes)) = *known
+        if let Some((at, usage)) = &*known
             && at.elapsed() < SUM_AGE
         {
-            return Ok(bytes + self.in_progress().stored);
+            return Ok(Arc::clone(usage));
         }
-        let bytes = self.measured.total().await?;
-        *known = Some((Instant::now(), bytes));
-        self.in_progress().stored = 0;
-        Ok(bytes)
+        let usage = Arc::new(self.measured.by_cluster().await?);
+        *known = Some((Instant::now(), Arc::clone(&usage)));
+        self.in_progress().stored.clear();
+        Ok(usage)
     }
 }
 
@@ -179,12 +226,23 @@ impl Reservation {
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Error> {
         let limits = self.quota.limits;
         let mut in_progress = self.quota.in_progress();
-        let of_cluster = in_progress.by_cluster.get(&self.cluster).copied();
+        let of_cluster = in_progress.by_cluster.get(&self.owner.cluster).copied();
         let of_cluster = of_cluster.unwrap_or_default() + bytes;
         if self.on_disk.saturating_add(of_cluster) > limits.cluster_bytes {
             return Err(Error::TooLarge {
                 what: "the cluster's stored files with this upload",
                 limit: limits.cluster_bytes,
+            });
+        }
+        let owned = self.owner.clusters.iter();
+        let owned = owned.filter_map(|id| in_progress.by_cluster.get(id));
+        let owned = owned.sum::<u64>() + bytes;
+        if !self.owner.name.is_empty()
+            && self.owned_on_disk.saturating_add(owned) > limits.owner_bytes
+        {
+            return Err(Error::TooLarge {
+                what: "the stored files of the clusters of this owner with this upload",
+                limit: limits.owner_bytes,
             });
         }
         let total = in_progress.total + bytes;
@@ -194,16 +252,26 @@ impl Reservation {
                 limit: limits.total_bytes,
             });
         }
-        in_progress.by_cluster.insert(self.cluster, of_cluster);
+        in_progress
+            .by_cluster
+            .insert(self.owner.cluster, of_cluster);
         in_progress.total = total;
         drop(in_progress);
         self.reserved += bytes;
         Ok(())
     }
 
+    /// Whose uploads the upload counts among; none without an owner.
+    pub(super) fn holder(&self) -> Option<Holder> {
+        let name = &self.owner.name;
+        (!name.is_empty()).then(|| Holder::user(name))
+    }
+
     /// Commits the reservation: the upload is stored.
     pub(super) fn commit(self) {
-        self.quota.in_progress().stored += self.reserved;
+        let mut in_progress = self.quota.in_progress();
+        let stored = in_progress.stored.entry(self.owner.cluster).or_default();
+        *stored += self.reserved;
     }
 }
 
@@ -211,29 +279,26 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut in_progress = self.quota.in_progress();
         in_progress.total -= self.reserved;
-        if let Some(bytes) = in_progress.by_cluster.get_mut(&self.cluster) {
+        if let Some(bytes) = in_progress.by_cluster.get_mut(&self.owner.cluster) {
             *bytes -= self.reserved;
             if *bytes == 0 {
-                in_progress.by_cluster.remove(&self.cluster);
+                in_progress.by_cluster.remove(&self.owner.cluster);
             }
         }
     }
 }
 
-/// Sums the clusters' folders; the installer cache beside them has its own limit.
-fn sum_clusters(root: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
+/// Sums each cluster's folder; the installer cache beside them has its own limit.
+fn sum_clusters(root: &Path) -> io::Result<UsageByCluster> {
+    let mut usage = UsageByCluster::new();
     for entry in fs::read_dir(root)? {
         let entry = entry?;
         let name = entry.file_name();
-        if name
-            .to_str()
-            .is_some_and(|name| name.parse::<ClusterId>().is_ok())
-        {
-            bytes += sum(&entry.path(), 0)?;
+        if let Some(id) = name.to_str().and_then(|name| name.parse().ok()) {
+            usage.insert(id, sum(&entry.path(), 0)?);
         }
     }
-    Ok(bytes)
+    Ok(usage)
 }
 
 /// Bytes of the files below `folder`. Partial uploads are skipped: they are reserved.

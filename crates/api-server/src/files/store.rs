@@ -22,7 +22,7 @@ use super::atomic::{
 };
 use super::bucket::{BucketObject, FileBucket};
 use super::name::ObjectName;
-use super::quota::{FileQuotas, MeasuredFiles, Quota, Reservation};
+use super::quota::{FileOwner, FileQuotas, MeasuredFiles, Quota, Reservation};
 use super::stale::is_same;
 use super::sweep::{DELETED, MAX_DEPTH, sweep};
 use crate::secrets::{KeySet, Keyring, SecretPlace};
@@ -181,12 +181,14 @@ impl FileStore {
     /// Errors: `TooLarge` – a quota is exceeded; those of [`FileStore::put`].
     pub async fn put_within(
         &self,
-        cluster: ClusterId,
+        owner: impl Into<FileOwner>,
         name: &str,
         content: Vec<u8>,
     ) -> Result<(), Error> {
         let object = ObjectName::parse(name)?;
-        let mut reservation = self.quota.begin(cluster, &object).await?;
+        let owner = owner.into();
+        let cluster = owner.cluster;
+        let mut reservation = self.quota.begin(owner, &object).await?;
         reservation.grow(content.len() as u64)?;
         self.put(cluster, name, content).await?;
         reservation.commit();
@@ -199,13 +201,15 @@ impl FileStore {
     /// meanwhile; `Unavailable` – the disk is full; `Internal` – the disk or the source.
     pub async fn put_stream(
         &self,
-        cluster: ClusterId,
+        owner: impl Into<FileOwner>,
         name: &str,
         source: impl AsyncRead,
         limit: u64,
     ) -> Result<u64, Error> {
         let object = ObjectName::parse(name)?;
-        let mut reservation = self.quota.begin(cluster, &object).await?;
+        let owner = owner.into();
+        let cluster = owner.cluster;
+        let mut reservation = self.quota.begin(owner, &object).await?;
         if let Some(bucket) = &self.bucket {
             let put = bucket.put_stream(cluster, &object, source, limit, &mut reservation);
             let length = put.await?;

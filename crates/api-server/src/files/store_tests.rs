@@ -187,6 +187,7 @@ async fn store_within(cluster_bytes: u64, total_bytes: u64) -> (tempfile::TempDi
     let limits = FileQuotas {
         cluster_bytes,
         total_bytes,
+        ..FileQuotas::default()
     };
     let store = FileStore::open_within(folder.path().join("data"), limits);
     let store = store.await.unwrap();
@@ -243,6 +244,42 @@ async fn total_quota_is_enforced() {
             .await,
         10,
     );
+}
+
+// share: files of all clusters
+#[tokio::test]
+async fn the_files_of_an_owner_leave_room_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = FileQuotas {
+        owner_bytes: 10,
+        total_bytes: 100,
+        ..FileQuotas::default()
+    };
+    let store = FileStore::open_within(folder.path().join("data"), limits);
+    let store = store.await.unwrap();
+    let ids = [7, 8, 9].map(|id| ClusterId(Uuid::from_u128(id)));
+    let of_alice = |id| FileOwner::new(id, "alice".to_owned(), ids[..2].to_vec());
+    let of_bob = FileOwner::new(ids[2], "bob".to_owned(), ids[2..].to_vec());
+    let put = async |owner: FileOwner, name: &str, length: usize| {
+        let content = vec![b'x'; length];
+        store.put_stream(owner, name, &content[..], 100).await
+    };
+    put(of_alice(ids[0]), "logs/1/logs.tar.gz", 6)
+        .await
+        .unwrap();
+    put(of_alice(ids[1]), "logs/1/logs.tar.gz", 4)
+        .await
+        .unwrap();
+    refused(put(of_alice(ids[1]), "logs/2/logs.tar.gz", 1).await, 10);
+    // Its own file, replaced.
+    put(of_alice(ids[1]), "logs/1/logs.tar.gz", 4)
+        .await
+        .unwrap();
+    put(of_bob, "logs/1/logs.tar.gz", 10).await.unwrap();
+    // Without an owner, the whole is for all.
+    let content = [b'x'; 20];
+    let put = store.put_stream(ids[0], "logs/3/logs.tar.gz", &content[..], 100);
+    put.await.unwrap();
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ pub(crate) async fn stream(
         let text = serde_json::to_string(&change).unwrap_or_default();
         Ok(event.data(text))
     });
-    let events = app.stream_events(client, filter, resumed.transpose()?);
+    let events = app.stream_events(client, &caller, filter, resumed.transpose()?);
     let events = events.await?.map(|streamed| {
         let event = sse::Event::default().id(streamed.mark.to_string());
         // Events are texts, ids and times: printing them cannot fail.

@@ -35,6 +35,7 @@ async fn retry<T>(work: impl AsyncFn() -> Result<T, Error>) -> T {
 async fn open(folder: &Path) -> FileStore {
     let quotas = FileQuotas {
         cluster_bytes: 3 * LOGS as u64,
+        owner_bytes: u64::MAX,
         total_bytes: 8 * LOGS as u64,
     };
     retry(async || FileStore::open_within(folder.join("deep/work"), quotas).await).await

@@ -1,10 +1,13 @@
 //! Streams of events over HTTP: live, resumed, of several replicas, and with transactions that commit late.
 
+use api_server::operations::access::Scheme;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use service::settings::Setting;
 use sqlx::ConnectOptions as _;
 
 use crate::harness::Server;
+use crate::secured::{SecuredServer, with};
 
 /// A client of a stream.
 struct Stream {
@@ -179,6 +182,70 @@ async fn streams_are_limited_and_end_with_the_server() {
     malformed.expect(400);
     server.stop().await;
     assert_eq!(first.response.chunk().await.ok().flatten(), None);
+}
+
+// share: event streams
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_with_few_streams_always_get_one() {
+    let server = Server::with(|settings| {
+        settings.max_event_streams = 8;
+        settings.http.trusted_proxies = Setting::parse("127.0.0.1").unwrap();
+    })
+    .await;
+    let open = async |client: u8| {
+        let request = server.request(Method::GET, "/v2/events/stream");
+        let request = request.header("x-forwarded-for", format!("192.0.2.{client}"));
+        request.send().await.unwrap()
+    };
+    // Four clients take all, a quarter each.
+    let mut streams = Vec::new();
+    for number in 0..8 {
+        let stream = open(number / 2).await;
+        assert_eq!(stream.status(), 200);
+        streams.push(stream);
+    }
+    assert_eq!(open(0).await.status(), 503, "one above its quarter");
+    let mut newcomers = Vec::new();
+    for client in 4..8 {
+        let stream = open(client).await;
+        assert_eq!(stream.status(), 200, "client {client}");
+        newcomers.push(stream);
+    }
+    // Each of the four has one left, the older one.
+    let newer = streams.iter_mut().skip(1).step_by(2);
+    for stream in newer {
+        while stream.chunk().await.unwrap().is_some() {}
+    }
+    assert_eq!(open(4).await.status(), 503, "nobody has more than it would");
+    trigger(&server, "after", "info").await;
+    let older = streams.iter_mut().step_by(2);
+    for stream in older.chain(&mut newcomers) {
+        let mut text = String::new();
+        while !text.contains("after") {
+            let chunk = stream.chunk().await.unwrap();
+            text.push_str(&String::from_utf8_lossy(&chunk.unwrap()));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_has_one_share_at_all_addresses() {
+    let site = SecuredServer::oidc(|settings| {
+        settings.max_event_streams = 8;
+        settings.http.trusted_proxies = Setting::parse("127.0.0.1").unwrap();
+    })
+    .await;
+    let alice = site.resources("alice").await;
+    let open = async |user: &str, client: u8| {
+        let path = format!("/v2/events/stream?cluster_id={}", alice.cluster);
+        let request = site.server.request(Method::GET, &path);
+        let request = request.header("x-forwarded-for", format!("192.0.2.{client}"));
+        let request = with(request, Scheme::User, &site.user(user));
+        request.send().await.unwrap()
+    };
+    let _own = [open("alice", 1).await, open("alice", 2).await];
+    assert_eq!(open("alice", 3).await.status(), 503);
+    assert_eq!(open("root", 1).await.status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

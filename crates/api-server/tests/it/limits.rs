@@ -1,11 +1,14 @@
 //! Limits of stored data, each at the limit and one above.
 
+use api_server::operations::access::Scheme;
+use futures_util::future::join_all;
 use model::time::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, cluster_params};
+use crate::harness::{Answer, Server, cluster_params, merged};
 use crate::installation::upload;
+use crate::secured::{Owned, SecuredServer, cloud_token, pull_secret, with};
 
 /// JSON padded with spaces to `length` bytes.
 fn padded(json: &str, length: usize) -> String {
@@ -138,6 +141,113 @@ async fn cluster_and_infra_env_limits_are_enforced() {
         .expect(204);
     server.cluster(json!({})).await;
     server.infra_env(None).await;
+}
+
+async fn register(site: &SecuredServer, user: &str, noun: &str) -> Answer {
+    let secret = pull_secret(user);
+    let params = match noun {
+        "clusters" => merged(cluster_params(), json!({ "pull_secret": secret })),
+        _ => json!({ "name": "rack", "pull_secret": secret, "openshift_version": "4.18" }),
+    };
+    site.send(user, Method::POST, &format!("/v2/{noun}"), Some(&params))
+        .await
+}
+
+// share: clusters
+// share: infra-envs
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_leaves_clusters_and_infra_envs_to_others() {
+    let site = SecuredServer::oidc(|settings| {
+        settings.max_clusters = 5;
+        settings.max_clusters_per_owner = 2;
+        settings.max_infra_envs = 5;
+        settings.max_infra_envs_per_owner = 2;
+    })
+    .await;
+    for (noun, variable) in [
+        ("clusters", "MAX_CLUSTERS_PER_OWNER"),
+        ("infra-envs", "MAX_INFRA_ENVS_PER_OWNER"),
+    ] {
+        // At once: the counts of concurrent registrations include each other.
+        let answers = join_all((0..8).map(|_| register(&site, "alice", noun))).await;
+        let created = answers.iter().filter(|answer| answer.status == 201);
+        assert_eq!(created.count(), 2);
+        for refused in answers.iter().filter(|answer| answer.status != 201) {
+            assert_eq!(refused.status, 409);
+            assert!(refused.text.contains(variable), "{}", refused.text);
+        }
+        for _ in 0..2 {
+            register(&site, "bob", noun).await.expect(201);
+        }
+        register(&site, "bob", noun).await.expect(409);
+        let last = register(&site, "carol", noun).await.expect(201);
+        let full = register(&site, "dave", noun).await;
+        assert!(full.text.contains("limit of 5"), "{}", full.text);
+        full.expect(409);
+        let path = format!("/v2/{noun}/{}", last["id"].as_str().unwrap());
+        site.send("carol", Method::DELETE, &path, None)
+            .await
+            .expect(204);
+        register(&site, "alice", noun).await.expect(409);
+        register(&site, "dave", noun).await.expect(201);
+    }
+}
+
+// share: events
+#[tokio::test(flavor = "multi_thread")]
+async fn the_events_of_an_owner_leave_room_for_others() {
+    let site = SecuredServer::oidc(|settings| settings.max_events_per_owner = 10).await;
+    let (alice, bob) = (site.resources("alice").await, site.resources("bob").await);
+    let trigger = async |own: &Owned, number: usize| {
+        let event = json!({
+            "name": "e", "cluster_id": own.cluster, "severity": "info", "category": "user",
+            "message": number.to_string(), "event_time": Timestamp::UNIX_EPOCH.to_rfc3339(),
+        });
+        let request = site.server.request(Method::POST, "/v2/events").json(&event);
+        let request = with(request, Scheme::Agent, &own.agent);
+        Server::send(request).await.expect(201);
+    };
+    let count = async |user: &str, own: &Owned| {
+        let path = format!("/v2/events?cluster_id={}&limit=-1", own.cluster);
+        let listed = site.get(user, &path).await.expect(200);
+        listed.as_array().unwrap().len()
+    };
+    for number in 0..5 {
+        trigger(&bob, number).await;
+    }
+    let of_bob = count("bob", &bob).await;
+    for number in 0..200 {
+        trigger(&alice, number).await;
+    }
+    // Each 64th event trims: so many may exceed the share.
+    let of_alice = count("alice", &alice).await;
+    assert!((10..10 + 64).contains(&of_alice), "{of_alice}");
+    assert!(count("bob", &bob).await >= of_bob);
+}
+
+// share: files of all clusters
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_an_owner_leave_room_for_others() {
+    let site = SecuredServer::oidc(|settings| settings.max_files_bytes_per_owner = 1000).await;
+    let upload = async |user: &str, length: usize| {
+        let created = register(&site, user, "clusters").await.expect(201);
+        let id = created["id"].as_str().unwrap();
+        let path = format!("/v2/clusters/{id}/logs?logs_type=controller");
+        let content = "x".repeat(length);
+        let body = format!(
+            "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"l.tgz\"\r\n\r\n{content}\r\n--b--\r\n"
+        );
+        let request = site.server.request(Method::POST, &path);
+        let request = request.header("content-type", "multipart/form-data; boundary=b");
+        let request = with(request.body(body), Scheme::Agent, &cloud_token(user));
+        Server::send(request).await
+    };
+    upload("alice", 600).await.expect(204);
+    upload("alice", 400).await.expect(204);
+    let refused = upload("alice", 1).await;
+    assert!(refused.text.contains("owner"), "{}", refused.text);
+    refused.expect(413);
+    upload("bob", 600).await.expect(204);
 }
 
 // limit: events of a cluster

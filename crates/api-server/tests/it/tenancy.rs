@@ -149,3 +149,26 @@ async fn organisations_read_together() {
     .await;
     assert_eq!(listed.expect(200).as_array().unwrap().len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn organisations_have_one_share() {
+    let site = SecuredServer::oidc(|settings| {
+        settings.enable_org_tenancy = true;
+        settings.max_clusters_per_owner = 2;
+    })
+    .await;
+    let create = async |user: &str, org: &str| {
+        let secret = json!({ "pull_secret": pull_secret(user) });
+        let params = merged(cluster_params(), secret);
+        let request = site.server.request(Method::POST, "/v2/clusters");
+        let token = site.user_with(user, json!({ "org_id": org }));
+        let request = with(request.json(&params), Scheme::User, &token);
+        Server::send(request).await
+    };
+    create("alice", "research").await.expect(201);
+    create("dora", "research").await.expect(201);
+    let refused = create("alice", "research").await;
+    assert!(refused.text.contains("research has 2"), "{}", refused.text);
+    refused.expect(409);
+    create("eve", "sales").await.expect(201);
+}
