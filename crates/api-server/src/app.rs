@@ -3,6 +3,8 @@
 pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod audit;
+mod audit_file;
+pub(crate) mod audit_writer;
 mod binding;
 pub(crate) mod bmc_boots;
 pub(crate) mod cache;
@@ -113,6 +115,8 @@ pub(crate) struct ServerState {
     /// Streams of events.
     pub(crate) event_streams: event_stream::EventStreams,
     change_streams: change_stream::ChangeStreams,
+    /// Records of changes by users, on their way to the database.
+    pub(crate) audit: audit::AuditQueue,
     /// Start of the time in which heartbeats were accepted without a break.
     pub(crate) grace_period: grace_period::GracePeriod,
     pub(crate) clock_watch: clock_watch::ClockWatch,
@@ -177,6 +181,7 @@ impl ApiServer {
             },
             event_streams: event_stream::EventStreams::new(settings.max_event_streams),
             change_streams: change_stream::ChangeStreams::default(),
+            audit: audit::AuditQueue::default(),
             settings,
             store,
             discovery,

@@ -4,18 +4,22 @@ use nodes::kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUE
 use nodes::redfish::BMC_CONCURRENCY;
 use rules::versions::{OS_IMAGE_URL_BYTES, OS_IMAGE_VERSION_BYTES};
 use rules::{bounds, expected_hosts, metric_events};
-use service::limits::{Bound, Limit};
+use service::limits::{Bound, Limit, Share};
 
+use crate::app::event_stream::EventStreams;
 use crate::app::{
-    agent, bmc_boots, cache, clusters, declarations, events, explain, installed_nodes, jobs,
+    agent, audit, bmc_boots, cache, clusters, declarations, events, explain, installed_nodes, jobs,
     manifests, operators, os_images, release_images, transaction,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
-use crate::files::MAX_UPLOADS;
+use crate::files::{MAX_UPLOADS, UPLOADS_OF_OWNER};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
 use crate::server_settings::UNSENT_BYTES;
 use crate::settings::Settings;
+
+/// Bounds of operations of administrators.
+const ADMINISTRATORS: &str = "administrators alone";
 
 /// All limits of the API server.
 pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
@@ -26,6 +30,8 @@ pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
     limits.extend(of_installed_nodes());
     limits.extend(of_replies());
     limits.extend(of_records(settings));
+    limits.extend(of_streams(settings));
+    limits.extend(of_audit(settings));
     limits.extend(of_files(settings));
     limits
 }
@@ -52,13 +58,15 @@ fn of_bodies(settings: &Settings) -> Vec<Limit> {
             Bound::Count(KEYS as u64, "keys"),
             "server",
             "the others are unknown",
-        ),
+        )
+        .unshared("the issuer alone publishes keys"),
         Limit::fixed(
             "fetches of the keys of a token issuer",
             Bound::Count(1, "fetch in 30 s"),
             "server",
             "401 for tokens of unknown keys",
-        ),
+        )
+        .unshared("tokens of known keys need none"),
         fixed("texts of an event", events::EVENT_BYTES),
         fixed("progress text of a host", agent::PROGRESS_INFO_BYTES),
         fixed("text of an operator's report", operators::REPORT_BYTES),
@@ -152,7 +160,8 @@ fn of_jobs() -> [Limit; 6] {
             Bound::Count(os_images::ADDED_OS_IMAGES.unsigned_abs(), "images"),
             "server",
             "409",
-        ),
+        )
+        .unshared(ADMINISTRATORS),
         Limit::fixed(
             "version of an added OS image",
             bytes(OS_IMAGE_VERSION_BYTES),
@@ -170,13 +179,15 @@ fn of_jobs() -> [Limit; 6] {
             Bound::Count(release_images::ADDED_RELEASES.unsigned_abs(), "images"),
             "server",
             "409",
-        ),
+        )
+        .unshared(ADMINISTRATORS),
         Limit::fixed(
             "jobs that wait or run",
             Bound::Count(jobs::WAITING_JOBS.unsigned_abs(), "jobs"),
             "server",
             "409",
-        ),
+        )
+        .unshared(ADMINISTRATORS),
         Limit::fixed(
             "jobs of a list",
             Bound::Count(jobs::LISTED_JOBS.unsigned_abs(), "jobs"),
@@ -207,13 +218,15 @@ fn of_bmc_boots(settings: &Settings) -> [Limit; 9] {
             bmcs(bmc_boots::UNDER_WAY.unsigned_abs()),
             "server",
             "409",
-        ),
+        )
+        .unshared(ADMINISTRATORS),
         Limit::fixed(
             "BMCs served at a time",
             bmcs(BMC_CONCURRENCY as u64),
             "replica",
             "waits",
-        ),
+        )
+        .unshared(ADMINISTRATORS),
         Limit::fixed(
             "credentials of BMCs until the installation",
             Bound::Time(settings.bmc_credentials_lifetime),
@@ -244,7 +257,8 @@ fn of_installed_nodes() -> [Limit; 7] {
             Bound::Count(installed_nodes::READS as u64, "clusters"),
             "replica",
             "waits",
-        ),
+        )
+        .unshared(ADMINISTRATORS),
         Limit::fixed(
             "read of an installed cluster",
             Bound::Time(installed_nodes::READ_LIMIT),
@@ -322,6 +336,13 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
     let count = |name, count: u32, unit, per, answer, setting| {
         Limit::fixed(name, Bound::Count(count.into(), unit), per, answer).set_by(setting)
     };
+    let of_owner = |count: u32, unit, answer, setting| {
+        let bound = match count {
+            0 => Bound::Unlimited,
+            count => Bound::Count(count.into(), unit),
+        };
+        Share::of("owner", bound, answer).set_by(setting)
+    };
     let oldest = "the oldest go";
     vec![
         count(
@@ -331,7 +352,13 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
             "server",
             "409",
             "MAX_CLUSTERS",
-        ),
+        )
+        .shared(of_owner(
+            settings.max_clusters_per_owner,
+            "clusters",
+            "409",
+            "MAX_CLUSTERS_PER_OWNER",
+        )),
         count(
             "infra-envs",
             settings.max_infra_envs,
@@ -339,7 +366,13 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
             "server",
             "409",
             "MAX_INFRA_ENVS",
-        ),
+        )
+        .shared(of_owner(
+            settings.max_infra_envs_per_owner,
+            "infra-envs",
+            "409",
+            "MAX_INFRA_ENVS_PER_OWNER",
+        )),
         count(
             "hosts of a cluster",
             settings.max_hosts_per_cluster,
@@ -371,28 +404,82 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
             "server",
             oldest,
             "MAX_EVENTS",
-        ),
-        count(
-            "audit records",
-            settings.max_audit_records,
-            "records",
-            "server",
+        )
+        .shared(of_owner(
+            settings.max_events_per_owner,
+            "events",
             oldest,
-            "MAX_AUDIT_RECORDS",
-        ),
+            "MAX_EVENTS_PER_OWNER",
+        )),
+    ]
+}
+
+fn of_streams(settings: &Settings) -> [Limit; 2] {
+    let streams = EventStreams::share(settings.max_event_streams);
+    [
         Limit::fixed(
             "snapshots of clusters in memory",
             bytes(cache::SNAPSHOTS_BYTES),
             "server",
             "the least recently used are read again",
-        ),
+        )
+        .unshared("derived, evicted"),
         Limit::fixed(
             "event streams",
             Bound::Count(settings.max_event_streams as u64, "streams"),
             "server",
-            "503 with Retry-After, as for a quarter of them by one client",
+            "the newest of the client with the most ends, else 503 with Retry-After",
         )
-        .set_by("MAX_EVENT_STREAMS"),
+        .set_by("MAX_EVENT_STREAMS")
+        .shared(
+            Share::of(
+                "client address or user",
+                Bound::Count(streams as u64, "streams"),
+                "503 with Retry-After",
+            )
+            .set_by("MAX_EVENT_STREAMS"),
+        ),
+    ]
+}
+
+fn of_audit(settings: &Settings) -> [Limit; 4] {
+    let oldest = "the oldest of the user with the most go";
+    let ring = |name, count: u32, setting| {
+        Limit::fixed(
+            name,
+            Bound::Count(count.into(), "records"),
+            "server",
+            oldest,
+        )
+        .set_by(setting)
+        .shared(Share::of("user", Bound::EqualPart, oldest))
+    };
+    [
+        ring(
+            "audit records",
+            settings.max_audit_records,
+            "MAX_AUDIT_RECORDS",
+        ),
+        ring(
+            "audit records of refused changes",
+            settings.max_audit_refusals,
+            "MAX_AUDIT_REFUSALS",
+        ),
+        Limit::fixed(
+            "audit records that wait for the database",
+            Bound::Count(audit::MAX_WAITING as u64, "records"),
+            "replica",
+            "responses wait",
+        )
+        .unshared("MAX_REQUESTS_PER_CLIENT bounds the responses of a client that wait"),
+        Limit::fixed(
+            "audit log file",
+            Bound::Bytes(settings.audit_log_max_bytes),
+            "replica",
+            "renamed to FILE.1, and begun again",
+        )
+        .set_by("AUDIT_LOG_MAX_BYTES")
+        .unshared("a copy to be collected: the records above are kept by user"),
     ]
 }
 
@@ -406,7 +493,12 @@ fn of_files(settings: &Settings) -> Vec<Limit> {
             Bound::Count(MAX_UPLOADS as u64, "uploads"),
             "server",
             "waits",
-        ),
+        )
+        .shared(Share::of(
+            "owner",
+            Bound::Count(UPLOADS_OF_OWNER as u64, "uploads with those that wait"),
+            "503 with Retry-After",
+        )),
         size(
             "logs",
             settings.max_log_bytes,
@@ -424,6 +516,17 @@ fn of_files(settings: &Settings) -> Vec<Limit> {
             settings.max_files_bytes,
             "server",
             "MAX_FILES_BYTES",
+        )
+        .shared(
+            Share::of(
+                "owner",
+                match settings.max_files_bytes_per_owner {
+                    0 => Bound::Unlimited,
+                    bytes => Bound::Bytes(bytes),
+                },
+                "413",
+            )
+            .set_by("MAX_FILES_BYTES_PER_OWNER"),
         ),
         Limit::fixed(
             "manifests",

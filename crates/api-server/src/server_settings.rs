@@ -72,6 +72,12 @@ impl ServerSettings for Settings {
                 }
             }
         }
+        if let Some(path) = &self.audit_log_file
+            && !path.parent().is_some_and(Path::is_dir)
+        {
+            let text = format!("{} is in no folder that exists", path.display());
+            report("AUDIT_LOG_FILE", text);
+        }
         if let Some(path) = &self.service_ca_cert_path {
             readable(path).unwrap_or_else(|text| report("SERVICE_CA_CERT_PATH", text));
         }

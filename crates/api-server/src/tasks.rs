@@ -18,6 +18,7 @@ use service::health::Health;
 use service::{CancellationToken, Error};
 
 use crate::app::ApiServer;
+use crate::app::audit_writer::AuditWriter;
 
 pub(crate) use database::DATABASE;
 
@@ -33,6 +34,9 @@ pub(crate) async fn run(
     if !database::migrate(&app, &health, &shutdown).await {
         return Ok(());
     }
+    let drained = CancellationToken::new();
+    let audit = AuditWriter::new(&app).await;
+    let audit = audit.map(|writer| tokio::spawn(writer.run(drained.clone())));
     tokio::join!(
         database::watch(&app, &health, &shutdown),
         monitor::flush_periodically(&app, &shutdown),
@@ -54,7 +58,11 @@ pub(crate) async fn run(
     {
         tracing::warn!("requests not drained in time, closing the database");
     }
-    // After the drain: in-flight polls add heartbeats.
+    // After the drain: the last requests have records, and in-flight polls add heartbeats.
+    drained.cancel();
+    if let Some(audit) = audit {
+        audit.await.ok();
+    }
     monitor::flush(&app).await;
     app.db.close().await;
     Ok(())

@@ -2,45 +2,106 @@
 
 use model::audit::AuditRecord;
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::time::Timestamp;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::Error;
 
-/// Records are trimmed once per so many insertions.
-const TRIM_EVERY: i64 = 64;
+/// Part of the log with a bound of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuditRing {
+    /// Changes that were made, or may have been.
+    Changes,
+    /// Changes that were refused.
+    Refusals,
+}
 
-/// Appends a record, whose id the table assigns; the oldest beyond `limit` are deleted.
+impl AuditRing {
+    /// The ring of a record with that status of the response.
+    pub(crate) fn of(status: u16) -> Self {
+        match status {
+            400..499 => Self::Refusals,
+            _ => Self::Changes,
+        }
+    }
+}
+
+/// Appends records in order; returns the ids that the table assigns.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
-    record: &AuditRecord,
-    limit: i64,
-) -> Result<(), Error> {
-    let id = sqlx::query_scalar!(
+    records: &[&AuditRecord],
+) -> Result<Vec<i64>, Error> {
+    let text = |member: fn(&AuditRecord) -> &String| -> Vec<String> {
+        records.iter().map(|one| member(one).clone()).collect()
+    };
+    let ids = |member: fn(&AuditRecord) -> Option<Uuid>| -> Vec<Option<Uuid>> {
+        records.iter().map(|one| member(one)).collect()
+    };
+    let times: Vec<Timestamp> = records
+        .iter()
+        .map(|record| record.time.0.unwrap_or_default())
+        .collect();
+    let statuses: Vec<i16> = records
+        .iter()
+        .map(|record| i16::try_from(record.status).unwrap_or_default())
+        .collect();
+    let rows = sqlx::query_scalar!(
         "insert into audit_records (
             recorded_at, user_name, org_id, operation, method, path, cluster_id, infra_env_id, host_id, status,
             request_id
         )
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        select fresh.recorded_at, fresh.user_name, fresh.org_id, fresh.operation, fresh.method, fresh.path,
+            fresh.cluster_id, fresh.infra_env_id, fresh.host_id, fresh.status, fresh.request_id
+        from unnest(
+            $1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::uuid[],
+            $9::uuid[], $10::smallint[], $11::uuid[]
+        ) with ordinality as fresh (
+            recorded_at, user_name, org_id, operation, method, path, cluster_id, infra_env_id, host_id, status,
+            request_id, position
+        )
+        order by fresh.position
         returning id",
-        record.time.0.unwrap_or_default(),
-        record.user_name,
-        record.org_id,
-        record.operation,
-        record.method,
-        record.path,
-        record.cluster_id.map(|id| id.0),
-        record.infra_env_id.map(|id| id.0),
-        record.host_id.map(|id| id.0),
-        i16::try_from(record.status).unwrap_or_default(),
-        record.request_id
+        &times,
+        &text(|record| &record.user_name),
+        &text(|record| &record.org_id),
+        &text(|record| &record.operation),
+        &text(|record| &record.method),
+        &text(|record| &record.path),
+        &ids(|record| record.cluster_id.map(|id| id.0)) as &[Option<Uuid>],
+        &ids(|record| record.infra_env_id.map(|id| id.0)) as &[Option<Uuid>],
+        &ids(|record| record.host_id.map(|id| id.0)) as &[Option<Uuid>],
+        &statuses,
+        &ids(|record| record.request_id) as &[Option<Uuid>]
+    );
+    Ok(rows.fetch_all(connection).await?)
+}
+
+/// Deletes the records of a ring beyond `limit`: always the oldest of the user who has the most, so that no user pushes
+/// out the records of users with fewer.
+pub(crate) async fn trim(
+    connection: &mut PgConnection,
+    ring: AuditRing,
+    limit: i64,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "with ranked as (
+            select id, row_number() over (partition by user_name order by id desc) as depth
+            from audit_records
+            where is_refusal = $1
+        )
+        delete from audit_records
+        where id in (
+            select id
+            from ranked
+            order by depth desc, id
+            limit (select greatest(count(*) - $2, 0) from ranked)
+        )",
+        ring == AuditRing::Refusals,
+        limit
     )
-    .fetch_one(&mut *connection)
+    .execute(connection)
     .await?;
-    if id % TRIM_EVERY == 0 {
-        sqlx::query!("delete from audit_records where id <= $1", id - limit)
-            .execute(connection)
-            .await?;
-    }
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use super::error::ApiError;
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::access::PathIds;
-use crate::app::audit::PendingRecord;
+use crate::app::audit::{PendingRecord, json_lines};
 use crate::auth::{Caller, OwnedResource};
 use crate::operations::{Operation, ResponseContent};
 
@@ -84,17 +84,8 @@ pub(crate) async fn export(
     query: Query,
 ) -> Result<Response, ApiError> {
     let after = query.integer("after")?.unwrap_or(0);
-    let lines = app.audit_records(after).map_ok(|page| lines(&page));
+    let pages = app.audit_records(after);
+    let lines = pages.map_ok(|page| Bytes::from(json_lines(page.iter())));
     let kind = ResponseContent::JsonLines.media_type();
     Ok(([(CONTENT_TYPE, kind)], Body::from_stream(lines)).into_response())
-}
-
-fn lines(page: &[AuditRecord]) -> Bytes {
-    let mut lines = Vec::new();
-    for record in page {
-        // Records are texts, numbers and times: printing them cannot fail.
-        lines.extend(serde_json::to_vec(record).unwrap_or_default());
-        lines.push(b'\n');
-    }
-    lines.into()
 }

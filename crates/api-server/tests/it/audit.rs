@@ -88,19 +88,7 @@ async fn changes_by_users_are_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_connection_leaves_a_record() {
     let site = SecuredServer::oidc(|_| {}).await;
-    let address = site.server.url.strip_prefix("http://").unwrap().to_owned();
-    let mut connection = tokio::net::TcpStream::connect(&address).await.unwrap();
-    let head = format!(
-        "POST {BASE}/v2/clusters HTTP/1.1\r\nhost: {address}\r\nauthorization: {}\r\ncontent-type: application/json\r\n\
-         content-length: 1000\r\nexpect: 100-continue\r\n\r\n",
-        site.user("alice")
-    );
-    connection.write_all(head.as_bytes()).await.unwrap();
-    // The handler has begun when it requests the body.
-    let mut interim = [0; 12];
-    connection.read_exact(&mut interim).await.unwrap();
-    assert_eq!(&interim, b"HTTP/1.1 100");
-    drop(connection);
+    half_sent(&site).await;
     let found = site
         .server
         .until("the record", async || match records(&site, "").await {
@@ -116,20 +104,157 @@ async fn a_closed_connection_leaves_a_record() {
 }
 
 // limit: audit records
+// limit: audit records of refused changes
 #[tokio::test(flavor = "multi_thread")]
 async fn oldest_records_are_deleted() {
-    let server = Server::with(|settings| settings.max_audit_records = 100).await;
-    for _ in 0..200 {
+    let server = Server::with(|settings| {
+        settings.max_audit_records = 70;
+        settings.max_audit_refusals = 100;
+    })
+    .await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}");
+    for number in 0..200 {
         server.post("/v2/clusters", &json!({})).await.expect(400);
+        let name = json!({ "name": format!("c{number}") });
+        server.patch(&path, &name).await.expect(201);
     }
     let found = parsed(&server.get("/v2/audit").await.text);
     // Each 64th record trims: so many may exceed the limit.
-    assert!((100..100 + 64).contains(&found.len()), "{}", found.len());
-    assert_eq!(found.last().unwrap()["id"], 200);
+    for (status, limit) in [(400, 100), (201, 70)] {
+        let kept = found.iter().filter(|one| one["status"] == status).count();
+        assert!((limit..limit + 64).contains(&kept), "{status}: {kept}");
+    }
+    assert_eq!(found.last().unwrap()["id"], 401, "the newest");
     assert!(
         found.iter().all(|one| one["user_name"] == "admin"),
         "{found:?}"
     );
+}
+
+// share: audit records
+// share: audit records of refused changes
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_pushes_out_no_records_of_others() {
+    let site = SecuredServer::oidc(|settings| {
+        settings.max_audit_records = 70;
+        settings.max_audit_refusals = 70;
+    })
+    .await;
+    let (alice, bob) = (site.resources("alice").await, site.resources("bob").await);
+    let of_bob = format!("/v2/clusters/{}", bob.cluster);
+    let delete = async |user: &str| site.send(user, Method::DELETE, &of_bob, None).await;
+    delete("auditor").await.expect(403);
+    let of_alice = format!("/v2/clusters/{}", alice.cluster);
+    for number in 0..150 {
+        delete("alice").await.expect(404);
+        let name = json!({ "name": format!("c{number}") });
+        let rename = site.send("alice", Method::PATCH, &of_alice, Some(&name));
+        rename.await.expect(201);
+    }
+    let found = records(&site, "").await;
+    let count = |user: &str, status: u16| {
+        let found = found.iter();
+        let of_user = found.filter(|one| one["user_name"] == user && one["status"] == status);
+        of_user.count()
+    };
+    assert_eq!(count("bob", 201), 2, "cluster and infra-env");
+    assert_eq!(count("auditor", 403), 1);
+    for status in [404, 201] {
+        let own = count("alice", status);
+        assert!((60..70 + 64).contains(&own), "{status}: {own}");
+    }
+}
+
+/// A request of alice whose body stops, and whose connection is then closed.
+async fn half_sent(site: &SecuredServer) {
+    let address = site.server.url.strip_prefix("http://").unwrap();
+    let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST {BASE}/v2/clusters HTTP/1.1\r\nhost: {address}\r\nauthorization: {}\r\ncontent-type: application/json\r\n\
+         content-length: 1000\r\nexpect: 100-continue\r\n\r\n",
+        site.user("alice")
+    );
+    connection.write_all(head.as_bytes()).await.unwrap();
+    // The handler has begun when it requests the body.
+    let mut interim = [0; 12];
+    connection.read_exact(&mut interim).await.unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_wait_for_no_connection_of_the_pool() {
+    use sqlx::Connection as _;
+    const REQUESTS: i64 = 100;
+    let site = SecuredServer::oidc(|settings| settings.db_max_open_connections = 4).await;
+    let options = site.server.database.options();
+    let mut blocking = sqlx::PgConnection::connect_with(&options).await.unwrap();
+    let mut reading = sqlx::PgConnection::connect_with(&options).await.unwrap();
+    // Requests hold every connection of the pool, and wait for the table.
+    sqlx::raw_sql("begin; lock table clusters in access exclusive mode")
+        .execute(&mut blocking)
+        .await
+        .unwrap();
+    let busy = (0..8).map(|_| site.get("root", "/v2/clusters"));
+    let busy = futures_util::future::join_all(busy);
+    let work = async {
+        let is_busy = "select count(*) from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'";
+        loop {
+            let waiting = sqlx::query_scalar::<_, i64>(is_busy);
+            if waiting.fetch_one(&mut reading).await.unwrap() >= 4 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        for _ in 0..REQUESTS {
+            half_sent(&site).await;
+        }
+        let count = "select count(*) from audit_records where operation = 'v2RegisterCluster'";
+        let mut found = 0;
+        while found < REQUESTS {
+            let counted = sqlx::query_scalar::<_, i64>(count);
+            found = counted.fetch_one(&mut reading).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        blocking.close().await.unwrap();
+    };
+    let (_, ()) = tokio::join!(busy, work);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_appended_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    std::fs::write(&path, "{\"id\":0}\n").unwrap();
+    let server = Server::with(|settings| settings.audit_log_file = Some(path.clone())).await;
+    let id = server.cluster(json!({})).await;
+    server
+        .delete(&format!("/v2/clusters/{id}"))
+        .await
+        .expect(204);
+    server.post("/v2/clusters", &json!({})).await.expect(400);
+    let lines = server
+        .until("the lines", async || {
+            let lines = std::fs::read_to_string(&path).unwrap();
+            if lines.lines().count() == 4 {
+                Ok(lines)
+            } else {
+                Err(lines)
+            }
+        })
+        .await;
+    let exported = parsed(&server.get("/v2/audit").await.text);
+    assert_eq!(parsed(&lines)[1..], exported);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_fails_no_change() {
+    let server = Server::with(|settings| settings.audit_log_file = Some("/dev/full".into())).await;
+    server.cluster(json!({})).await;
+    server.post("/v2/clusters", &json!({})).await.expect(400);
+    let exported = parsed(&server.get("/v2/audit").await.text);
+    assert_eq!(exported.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
