@@ -41,7 +41,10 @@ Bounds on the cost of clients, and the response above them, with default setting
 `<server> settings --limits` prints the table of a server with its own settings. `cargo xtask codegen` writes this file.
 
 A client address is the address of the connection, or the one that a trusted proxy reports (`TRUSTED_PROXIES`); \
-IPv6 addresses count by /64.
+IPv6 addresses count by /64. An owner is a user of an issuer of tokens, or the user's organisation with `ENABLE_ORG_TENANCY`; \
+without an issuer there is one owner, who has the whole.
+
+Share: the part of a bound of a whole server that one client address, owner or user may take, or why it has none.
 ";
 
 /// A file of `proto/`, and the file of its messages.

@@ -17,7 +17,7 @@ use super::ports::ServicePorts;
 use super::service::ServiceName;
 use super::service_users::ServiceUsers;
 use crate::file::{read, write_atomic};
-use crate::log_in::{ADMINISTRATOR, LINK_HOURS};
+use crate::log_in::{ADMINISTRATOR, AUTH_TYPE, LINK_HOURS, SESSION_KEY};
 use crate::secrets::SecretFiles;
 
 /// Owner of the database.
@@ -54,6 +54,8 @@ pub(crate) struct Environment {
     pub(crate) users: ServiceUsers,
     /// Authentication of callers that `--login` has set up; the user's file overrides it.
     pub(crate) log_in: Option<LogIn>,
+    /// Shows the API server that a request comes from the web UI: the web UI forwards the addresses of its clients.
+    pub(crate) proxy_secret: String,
 }
 
 /// Authentication of callers by tokens.
@@ -108,6 +110,15 @@ impl LogIn {
     /// Errors: unusable keys.
     pub(crate) fn link(&self, base: &str) -> Result<String, Error> {
         crate::log_in::link(&keys(&self.settings), ADMINISTRATOR, LINK_HOURS, base)
+    }
+}
+
+/// Whether a service reads a setting of the authentication: the keys are for the API server alone.
+fn reads(service: ServiceName, name: &str) -> bool {
+    match service {
+        ServiceName::ApiServer => name != SESSION_KEY,
+        ServiceName::Webui => matches!(name, AUTH_TYPE | SESSION_KEY),
+        _ => false,
     }
 }
 
@@ -315,20 +326,21 @@ impl Environment {
             pairs.push(("AGENT_DIR", folder.display().to_string()));
         }
         if let Some(log_in) = &self.log_in {
-            let settings = &log_in.settings;
-            pairs.extend(
-                settings
-                    .iter()
-                    .map(|(name, value)| (name.as_str(), value.clone())),
-            );
+            let settings = log_in.settings.iter();
+            let settings = settings.filter(|(name, _)| reads(service, name));
+            pairs.extend(settings.map(|(name, value)| (name.as_str(), value.clone())));
             if service == ServiceName::Webui {
                 let token = log_in.token.display().to_string();
                 pairs.push(("LOOPBACK_LOG_IN_TOKEN_FILE", token));
             }
         }
+        if matches!(service, ServiceName::ApiServer | ServiceName::Webui) {
+            pairs.push(("TRUSTED_PROXY_SECRET", self.proxy_secret.clone()));
+        }
         if service == ServiceName::ApiServer {
             pairs.push(("PUBLIC_CONTAINER_REGISTRIES", self.registry()));
-            // The web UI proxies requests from this machine and forwards client addresses.
+            // The web UI proxies requests from this machine and forwards client addresses. Other programs here do not
+            // have its secret.
             pairs.push(("TRUSTED_PROXIES", loopback(self.listen).to_string()));
             let certificate = self.secrets.tls.cert.display().to_string();
             pairs.push(("MIRROR_CA_PATH", certificate));
@@ -407,6 +419,7 @@ mod tests {
             catalogs: String::new(),
             users: ServiceUsers::default(),
             log_in: None,
+            proxy_secret: "shown".to_owned(),
         }
     }
 
@@ -455,6 +468,19 @@ mod tests {
         environment.env_file = Some(copy.clone());
         environment.write_variables(ServiceName::Webui).unwrap();
         assert_eq!(changed_at(Some(&copy)), Some(early));
+    }
+
+    #[test]
+    fn the_web_ui_alone_proves_to_the_api_that_it_forwards_addresses() {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = environment(dir.path(), None);
+        for service in ServiceName::ALL {
+            let path = environment.write_variables(service).unwrap();
+            let text = fs::read_to_string(path).unwrap();
+            let has_secret = text.contains("TRUSTED_PROXY_SECRET=shown");
+            let expected = [ServiceName::ApiServer, ServiceName::Webui].contains(&service);
+            assert_eq!(has_secret, expected, "{service}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ use super::service::ServiceName;
 use super::service_users::ServiceUsers;
 use super::state_file::{StateFile, UpState};
 use crate::log_in::LINK_HOURS;
-use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
+use crate::secrets::{REGISTRY_USER, SecretFiles, password, registry_names};
 use crate::{runtime, terminal};
 
 /// The running program, also after its file was replaced.
@@ -124,6 +124,7 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
         secrets,
         catalogs: arguments.catalog.join(","),
         users,
+        proxy_secret: password(),
     };
     check_settings(&environment)?;
     let (cluster, is_new) = Cluster::prepare(

@@ -46,18 +46,26 @@ fn the_documented_limits_are_the_printed_ones() {
 }
 
 #[test]
-fn limits_have_unique_names_and_settings_that_exist() {
+fn limits_have_unique_names_settings_that_exist_and_shares() {
     for server in SERVERS {
         let reference = printed(server, &[]);
         let mut names = BTreeSet::new();
         for row in rows(&printed(server, &["--limits"])) {
-            let [name, _value, _per, setting, _answer] = &row[..] else {
+            let [name, _value, per, setting, _answer, share] = &row[..] else {
                 panic!("{server}: {row:?}");
             };
             assert!(names.insert(name.clone()), "{server} has {name:?} twice");
+            let of_share = share.split('`').nth(1).map(|name| format!("`{name}`"));
+            for setting in [setting, &of_share.unwrap_or_default()] {
+                assert!(
+                    setting.is_empty() || reference.contains(&format!("| {setting} |")),
+                    "{server}: {name:?} names {setting}, which is no setting"
+                );
+            }
+            let is_shared = ["server", "replica", "queue", "upstream"].contains(&per.as_str());
             assert!(
-                setting.is_empty() || reference.contains(&format!("| {setting} |")),
-                "{server}: {name:?} names {setting}, which is no setting"
+                !is_shared || !share.is_empty(),
+                "{server}: {name:?} is per {per}: state the share of one client or owner, or why it has none"
             );
         }
     }
