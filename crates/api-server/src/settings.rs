@@ -618,7 +618,7 @@ impl Settings {
         }
     }
 
-    /// Why a user could take the name of an administrator, whom a claim of the issuer names; none where no user can.
+    /// Reason for which a user could take the name of an administrator; none where no user can.
     pub(crate) fn username_warning(&self) -> Option<String> {
         let has_issuer = matches!(self.auth_type, AuthType::Oidc | AuthType::Rhsso);
         let has_names = !(self.admin_users.is_empty() && self.read_only_admin_users.is_empty());

@@ -49,7 +49,7 @@ impl SmallDisk {
         while file.write_all(&[1; 4096]).is_ok() {}
     }
 
-    /// Removes what [`Self::fill`] wrote.
+    /// Removes the file of [`Self::fill`].
     ///
     /// Panics: the disk was not filled.
     pub fn free_space(&self) {

@@ -125,7 +125,7 @@ impl ApiServer {
                 operation.id
             )));
         }
-        // Those who may change a cluster get its credentials.
+        // Users with the right to change a cluster get its credentials.
         let is_read = operation.method == "GET" && operation.access.roles != OWN.roles;
         let intent = if is_read {
             Intent::Read

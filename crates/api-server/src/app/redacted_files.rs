@@ -1,4 +1,4 @@
-//! Files without their secrets, for users who read a record and may not edit it.
+//! Files without their secrets, for readers of a record without the right to edit it.
 
 use concurrency::BoxError;
 use model::Error;
@@ -26,7 +26,8 @@ const SECRET_WORDS: &[&str] = &[
     "proxy",
 ];
 
-/// Whether a caller gets the secrets of a record of `owner`: users who may edit it do, and programs that hold a token of it.
+/// Whether a caller gets the secrets of a record of `owner`: users with the right to edit it do, and programs with a token
+/// of it.
 pub(crate) fn sees_secrets(caller: &Caller, owner: &str) -> bool {
     match caller {
         Caller::User(user) => match user.role {

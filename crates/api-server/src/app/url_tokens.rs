@@ -66,8 +66,8 @@ impl ApiServer {
     }
 
     /// Recomputes the download URL: the address of the image service may have changed since the record was written.
-    /// It has a token for users who may edit the infra-env: the image has secrets, and other callers must not renew a token
-    /// that expires.
+    /// It has a token for users with the right to edit the infra-env: the image has secrets, and other callers must not
+    /// renew a token that expires.
     pub(super) async fn renew_download_url(
         &self,
         infra_env: &mut InfraEnv,

@@ -551,7 +551,7 @@ async fn downloads_end_at_the_bound() {
     assert_eq!(refusing.get("/ready").send().await.unwrap().status(), 503);
     assert!(!own_file(refusing.data.path()).exists());
 
-    // Without a length, what has arrived is counted.
+    // Without a length, the received bytes are counted.
     let (url, sent, ended) = serve_endless().await;
     let bound: usize = 4 << 20;
     let world = with_bound(bound as u64, url).await;
