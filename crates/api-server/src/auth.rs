@@ -58,7 +58,7 @@ pub(crate) struct Authentication {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogInCode {
     pub(crate) id: Uuid,
-    /// Name of the user whom it logs in.
+    /// Name of the user that it logs in.
     pub(crate) user: String,
     pub(crate) expires_at: Timestamp,
 }

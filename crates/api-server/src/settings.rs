@@ -156,7 +156,7 @@ pub enum AuthType {
 }
 
 impl AuthType {
-    /// Who may do what, for people.
+    /// Rights of the users, as a sentence for people.
     pub fn access(self) -> &'static str {
         match self {
             Self::None => {
@@ -568,7 +568,7 @@ service::settings! {
         max_hosts_per_infra_env: u32 = "5000",
         /// Limit of clusters; exceeded: 409.
         max_clusters: u32 = "1000",
-        /// Share of one owner in them: a user, or an organisation with ENABLE_ORG_TENANCY; exceeded: 409. 0: no share. Without an issuer of tokens (AUTH_TYPE none and local), there is one owner, who has the whole.
+        /// Share of one owner in them: a user, or an organisation with ENABLE_ORG_TENANCY; exceeded: 409. 0: no share. Without an issuer of tokens (AUTH_TYPE none and local), there is one owner, with the whole.
         max_clusters_per_owner: u32 = "250",
         /// Limit of infra-envs; exceeded: 409.
         max_infra_envs: u32 = "2000",

@@ -12,7 +12,7 @@ use crate::probe::SiteProbe;
 /// A site, as its settings describe it.
 #[derive(Debug, Clone, Default)]
 pub struct SiteFacts {
-    /// Who may do what.
+    /// Rights of the users, as a sentence for people.
     pub access: Option<String>,
     /// Names that the proxy serves.
     pub front: Option<FrontNames>,

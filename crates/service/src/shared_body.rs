@@ -150,7 +150,7 @@ impl SharedBody {
     }
 }
 
-/// The body is an extension of its response, too: layers know what it keeps in memory.
+/// The body is an extension of its response, too: layers know the memory that it keeps.
 impl IntoResponse for SharedBody {
     fn into_response(self) -> Response {
         let mut response = Response::new(self.clone().guarded(()));

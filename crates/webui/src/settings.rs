@@ -94,8 +94,8 @@ service::settings! {
         /// Key of the cookies of sessions, 32 random characters or more, equal in all replicas; empty: a random one,
         /// with which sessions end with the process.
         session_key: Secret = "",
-        /// File with the token of the user as whom browsers on this machine are logged in by themselves: those that call a loopback
-        /// address through no proxy. Whoever has an account on this machine acts as that user. With tokens that people bring only.
+        /// File with the token of the user that browsers on this machine are logged in as by themselves: those that call a loopback
+        /// address through no proxy. Each account on this machine can act as that user. With tokens that people bring only.
         loopback_log_in_token_file: Option<PathBuf> = "",
         /// Longest session of a person.
         session_lifetime: Duration = "12h",

@@ -47,7 +47,7 @@ const LISTS: [&str; 7] = [
 /// Name that a stranger's name server would lead to this machine.
 const REBOUND: &str = "rebound.example";
 
-/// A site, and what strangers try to change in it.
+/// A site under attack by strangers.
 struct AttackedSite {
     installation: Installation,
     http: reqwest::Client,
@@ -318,7 +318,7 @@ async fn a_rebound_name_reads_and_changes_nothing() -> Result<()> {
         ensure!(visit.dom.contains("ALLOWED_HOSTS"), "{url}: {}", visit.dom);
         ensure!(visit.outside.is_empty(), "{:?}", visit.outside);
     }
-    // What a page of that name would send: for the browser, it is of the same origin.
+    // Requests of a page of that name: for the browser, they are of the same origin.
     for (method, url, body) in site.operations(&[]).await? {
         if url.starts_with(&site.registry) {
             continue;

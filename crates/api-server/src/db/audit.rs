@@ -77,7 +77,7 @@ pub(crate) async fn insert(
     Ok(rows.fetch_all(connection).await?)
 }
 
-/// Deletes the records of a ring beyond `limit`: always the oldest of the user who has the most, so that no user pushes
+/// Deletes the records of a ring beyond `limit`: always the oldest of the user with the most, so that no user pushes
 /// out the records of users with fewer.
 pub(crate) async fn trim(
     connection: &mut PgConnection,

@@ -14,7 +14,7 @@ pub(crate) struct RecordCounts {
     pub(crate) own: i64,
 }
 
-/// What a new record has beside its members.
+/// Facts about a new record beside its members.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnedSecret<'a> {
     /// Empty: none.

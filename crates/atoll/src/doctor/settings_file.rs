@@ -56,7 +56,7 @@ impl SettingsFile {
         value.map_err(|reason| self.invalid(name, &reason))
     }
 
-    /// Who may do what, by AUTH_TYPE.
+    /// Rights of the users, by AUTH_TYPE.
     ///
     /// Errors: a malformed value.
     pub(super) fn access(&self) -> Result<String, Error> {

@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Who may do what, and with `login` the link of the first administrator.
+/// Rights of the users, and with `login` the link of the first administrator.
 ///
 /// Errors: settings that cannot be read.
 pub(crate) fn access(dir: &Path, login: bool) -> Result<String, Error> {

@@ -342,7 +342,7 @@ fn report_ready(environment: &Environment, after: Duration) {
     ));
 }
 
-/// Prints who may do what.
+/// Prints the rights of the users.
 fn report_access(environment: &Environment) -> Result<(), Error> {
     let variables = environment.write_variables(ServiceName::ApiServer)?;
     let settings = Settings::load(Some(&variables));

@@ -102,7 +102,7 @@ fn registry_remedy(error: &Error, source: &str) -> String {
     }
 }
 
-/// Who may do what: no mistake, but people should know.
+/// Rights of the users: no mistake, but people should know them.
 pub(super) async fn access(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     let access = site.access.iter();
     access

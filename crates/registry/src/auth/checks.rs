@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(super) const QUEUE_LIMIT: usize = 256;
 /// The same for strangers of one network.
 pub(super) const NETWORK_LIMIT: usize = 64;
-/// The same for users of one network who have logged in before: builds behind one address begin together.
+/// The same for established users of one network: builds behind one address begin together.
 pub(super) const ESTABLISHED_LIMIT: usize = 128;
 
 /// Both queues.

@@ -372,7 +372,7 @@ async fn lies_of_an_upstream_about_manifests_poison_nothing() {
         is_right && Digest::sha256(&got.bytes().await.unwrap()) == right
     })
     .await;
-    // Neither does a lie replace what is here.
+    // Neither does a lie replace content that is here.
     upstream.lie(Some(Lie::MediaType(OCI_INDEX)));
     let got = server.get("/v2/copy/a/manifests/t").await;
     assert_eq!(header(&got, &CONTENT_TYPE), OCI_MANIFEST);

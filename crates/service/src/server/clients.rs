@@ -170,7 +170,7 @@ impl From<IpAddr> for ClientKey {
     }
 }
 
-/// Whom a limit counts for: a client by its address, or a user or owner at any address.
+/// Holder of a part of a limit: a client by its address, or a user or owner at any address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Holder(HolderKey);
 

@@ -1,4 +1,4 @@
-//! What clients hold open: connections or streams, by their holders.
+//! Connections or streams that clients hold open, by their holders.
 
 use std::collections::HashMap;
 use std::hash::Hash;

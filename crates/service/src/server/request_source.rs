@@ -18,7 +18,7 @@ const DEFAULT_PORTS: [(&str, u16); 2] = [("http", 80), ("https", 443)];
 /// The source of a request; an extension of requests that may change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestSource {
-    /// A program, or a person who typed the address.
+    /// A program, or a typed address.
     Program,
     /// A page of this server, or of an origin that the settings allow.
     OwnPage,

@@ -59,7 +59,7 @@ impl HttpSettings {
         TrustedProxies::new(self.trusted_proxies.clone(), self.proxy_secret())
     }
 
-    /// What this server proves itself with, if it is a proxy.
+    /// Secret by which this server proves itself, if it is a proxy.
     pub(crate) fn proxy_secret(&self) -> Option<HeaderValue> {
         proxy_secret(&self.trusted_proxy_secret)
     }

@@ -126,7 +126,7 @@ mod tests {
         let third = quota.open(Holder::user("alice")).unwrap();
         let fourth = quota.open(client(3)).unwrap();
         assert_eq!(heavy.iter().filter(|one| one.is_evicted()).count(), 3);
-        // Now 2, 2, 2, 1 and 1: nobody has enough to give.
+        // Now 2, 2, 2, 1 and 1: none has enough to give.
         assert_eq!(quota.open(client(4)).unwrap_err(), Exceeded::Total);
         assert_eq!(quota.open(client(1)).unwrap_err(), Exceeded::Total);
         assert!(quota.open(client(5)).is_ok());

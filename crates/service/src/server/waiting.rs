@@ -1,4 +1,4 @@
-//! Bytes in memory that wait for clients: responses that nobody reads.
+//! Bytes in memory that wait for clients: responses that are not read.
 //!
 //! A response that is in memory as a whole counts from when it is made until its last byte is handed to the socket. Equal
 //! responses are made one, and memory that several share counts once, for the server and for each client. Streams
@@ -373,6 +373,7 @@ mod tests {
     }
 
     // limit: bytes that wait for clients
+    // share: bytes that wait for clients
     // limit: bytes that wait for a client
     #[test]
     fn bytes_that_wait_are_limited_per_client_and_in_all() {

@@ -15,7 +15,7 @@ use crate::world::{Server, client, eventually, server, soon, status};
 
 /// Far more than the buffers of the kernel hold. Units: bytes.
 const LONG: usize = 16 << 20;
-/// Room for what responses keep beside their bytes. Units: bytes.
+/// Memory of responses beside their bytes. Units: bytes.
 const MARGIN: usize = 4 << 10;
 
 /// A server with a long response of each number at `/{number}`, to a GET and to a POST, and a stream of it.
