@@ -114,17 +114,7 @@ impl ServerSettings for Settings {
         for text in unknown::<model::steps::StepType>(&self.disabled_steps) {
             report("DISABLED_STEPS", text);
         }
-        if let Some(path) = &self.os_images_file {
-            let read = std::fs::read(path).map_err(BoxError::from);
-            if let Err(error) = read.and_then(|json| parse_os_images(&json)) {
-                report("OS_IMAGES_FILE", format!("{}: {error}", path.display()));
-            }
-        } else if !self.release_images.0.is_empty() && self.os_images.0.is_empty() {
-            report(
-                "OS_IMAGES",
-                "is empty: RELEASE_IMAGES need base images for discovery".to_owned(),
-            );
-        }
+        problems_of_os_images(self, &mut report);
         if let Some(path) = &self.release_keyring
             && let Err(error) = crate::install::keyring(path)
         {
@@ -142,6 +132,18 @@ impl ServerSettings for Settings {
             report("/data/coreos-installer", text);
         }
         problems
+    }
+}
+
+fn problems_of_os_images(settings: &Settings, report: &mut impl FnMut(&str, String)) {
+    if let Some(path) = &settings.os_images_file {
+        let read = std::fs::read(path).map_err(BoxError::from);
+        if let Err(error) = read.and_then(|json| parse_os_images(&json)) {
+            report("OS_IMAGES_FILE", format!("{}: {error}", path.display()));
+        }
+    } else if !settings.release_images.0.is_empty() && settings.os_images.0.is_empty() {
+        let text = "is empty: RELEASE_IMAGES need base images for discovery";
+        report("OS_IMAGES", text.to_owned());
     }
 }
 

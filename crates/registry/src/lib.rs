@@ -103,15 +103,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let router = observer.around(service::layers::trace(router, "registry"));
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tracing::info!(address = %running.address(), storage = place, "the registry listens");
-    if let Some(address) = settings.registry_http_debug_addr {
-        let http = HttpSettings {
-            metrics_address: None,
-            ..settings.http.clone()
-        };
-        let listen = vec![Listen::new(address.0, None).with(&http)];
-        let router = debug_router(&settings, &health);
-        let aside = server::start(listen, router, shutdown.clone()).await?;
-        tracing::info!(address = %aside.address(), "health and metrics listen");
+    if let Some(aside) = start_debug(&settings, &health, &shutdown).await? {
         running.also(aside.wait());
     }
     {
@@ -149,6 +141,28 @@ async fn open_gate(settings: &Settings) -> Result<Option<Gate>, Error> {
         tracing::warn!(remedy, "anonymous clients may push or delete");
     }
     Ok(gate)
+}
+
+/// Starts the listener of health and metrics alone, if the settings have one.
+///
+/// Errors: an address that cannot be bound.
+async fn start_debug(
+    settings: &Settings,
+    health: &Health,
+    shutdown: &CancellationToken,
+) -> Result<Option<Running>, Error> {
+    let Some(address) = settings.registry_http_debug_addr else {
+        return Ok(None);
+    };
+    let http = HttpSettings {
+        metrics_address: None,
+        ..settings.http.clone()
+    };
+    let listen = vec![Listen::new(address.0, None).with(&http)];
+    let router = debug_router(settings, health);
+    let running = server::start(listen, router, shutdown.clone()).await?;
+    tracing::info!(address = %running.address(), "health and metrics listen");
+    Ok(Some(running))
 }
 
 fn debug_router(settings: &Settings, health: &Health) -> Router {

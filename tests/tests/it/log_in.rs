@@ -8,6 +8,9 @@ use anyhow::{Context as _, Result, ensure};
 use system_tests::{Browser, Installation, LoadedPage, OpenIdProvider, until};
 use testkit::certificates::Authority;
 
+use crate::secrets::{KnownSecrets, TALKATIVE};
+
+const SESSION_KEY: &str = "a key that stays, of 32 bytes or more";
 const API: &str = "/api/assisted-install/v2/clusters";
 const LIMIT: Duration = Duration::from_mins(1);
 /// The web UI refreshes tokens a minute before they expire.
@@ -57,10 +60,11 @@ impl LogInSite {
             ("OIDC_CLIENT_ID", client),
             ("OIDC_CLIENT_SECRET", OpenIdProvider::SECRET),
             ("OIDC_CA_FILE", &authority.display().to_string()),
-            ("SESSION_KEY", "a key that stays, of 32 bytes or more"),
+            ("SESSION_KEY", SESSION_KEY),
         ];
         let lines = lines.map(|(name, value)| format!("{name}={value}\n"));
-        self.installation.change_settings(&lines.concat()).await
+        let lines = lines.concat() + TALKATIVE;
+        self.installation.change_settings(&lines).await
     }
 
     fn browser(&self) -> Result<Browser> {
@@ -96,6 +100,14 @@ async fn people_log_in_at_a_real_provider() -> Result<()> {
         "{}",
         page.url
     );
+    let mut secrets = KnownSecrets::default();
+    secrets.add("the secret of the client", OpenIdProvider::SECRET)?;
+    secrets.add("the key of sessions", SESSION_KEY)?;
+    for url in &alice.visited {
+        for (name, value) in url.query_pairs().filter(|(name, _)| name == "code") {
+            secrets.add(&name, &value)?;
+        }
+    }
     let listed = alice.get(&site.url(API)).await?;
     listed.shows(200, "[]")?;
     alice
@@ -120,6 +132,7 @@ async fn people_log_in_at_a_real_provider() -> Result<()> {
     site.provider.stop()?;
     // The keys are known: sessions last.
     root.get(&site.url(API)).await?.shows(200, "[]")?;
+    secrets.are_hidden(&site.installation).await?;
     site.installation.stop().await
 }
 

@@ -10,6 +10,7 @@ mod mirroring;
 mod nodes;
 mod registry_clients;
 mod registry_folder;
+mod secrets;
 mod settings;
 mod shutdown;
 mod simulated_bmcs;

@@ -10,6 +10,9 @@ use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use system_tests::process::program;
 use system_tests::{Installation, client, journey_with, until};
+use testkit::tokens::TokenKey;
+
+use crate::secrets::{KnownSecrets, TALKATIVE};
 
 const API: &str = "/api/assisted-install/v2";
 const LIMIT: Duration = Duration::from_mins(2);
@@ -21,14 +24,23 @@ struct SecuredInstallation {
     installation: Installation,
     http: reqwest::Client,
     token: String,
+    /// A token of an administrator.
+    administrator: String,
+    /// Variables with its keys.
+    keys: String,
 }
 
 impl SecuredInstallation {
     async fn start() -> Result<Self> {
+        Self::start_with("").await
+    }
+
+    /// With more variables.
+    async fn start_with(more: &str) -> Result<Self> {
         let installation = Installation::with_content().await?;
         let keys = printed(&["token", "keys"])?;
         installation
-            .change_settings(&format!("AUTH_TYPE=local\n{keys}"))
+            .change_settings(&format!("AUTH_TYPE=local\n{keys}{more}"))
             .await?;
         let settings = installation.settings().display().to_string();
         let token = printed(&["token", "user", "--name", "alice", "--config", &settings])?;
@@ -36,7 +48,37 @@ impl SecuredInstallation {
             installation,
             http: client(None)?,
             token: token.trim().to_owned(),
+            administrator: token.trim().to_owned(),
+            keys,
         })
+    }
+
+    /// With users of an issuer, and agents with tokens of the local key.
+    async fn of_issuer(more: &str) -> Result<Self> {
+        let installation = Installation::with_content().await?;
+        let keys = printed(&["token", "keys"])?;
+        let issuer = TokenKey::new()?;
+        let jwks = issuer.jwks("one");
+        let variables = format!(
+            "AUTH_TYPE=oidc\nOIDC_ISSUER=https://issuer.example\nOIDC_AUDIENCE=installer\nOIDC_USERNAME_CLAIM=sub\n\
+             ADMIN_USERS=root\nJWKS_CERT={jwks}\n{keys}{more}"
+        );
+        installation.change_settings(&variables).await?;
+        let token = |name: &str| {
+            let claims = json!({ "iss": "https://issuer.example", "aud": "installer", "exp": u32::MAX, "sub": name });
+            issuer.sign_with_id("one", &claims)
+        };
+        Ok(Self {
+            installation,
+            http: client(None)?,
+            token: token("alice")?,
+            administrator: token("root")?,
+            keys,
+        })
+    }
+
+    async fn text(&self, method: Method, path: &str, body: Option<&Value>) -> Result<String> {
+        Ok(self.send(method, path, body).await?.text().await?)
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Response> {
@@ -179,4 +221,112 @@ impl Drop for Hosts {
         self.0.kill().ok();
         self.0.wait().ok();
     }
+}
+
+#[tokio::test]
+async fn no_log_metric_or_error_has_a_secret_of_local_tokens() -> Result<()> {
+    let site = SecuredInstallation::start_with(TALKATIVE).await?;
+    secrets_are_hidden(site).await
+}
+
+#[tokio::test]
+async fn no_log_metric_or_error_has_a_secret_of_an_issuers_users() -> Result<()> {
+    let site = SecuredInstallation::of_issuer(TALKATIVE).await?;
+    secrets_are_hidden(site).await
+}
+
+/// Walks the journey of an installation and refused requests with every secret in a wrong place, and looks for each.
+async fn secrets_are_hidden(mut site: SecuredInstallation) -> Result<()> {
+    const BMC_PASSWORD: &str = "correct-horse-battery";
+    let mut secrets = KnownSecrets::default();
+    journey_with(&site.installation, &site.token).await?;
+    secrets.add("the token of a user", &site.token)?;
+    secrets.add("the token of an administrator", &site.administrator)?;
+    site.token.clone_from(&site.administrator);
+    let private = site
+        .keys
+        .lines()
+        .find_map(|line| line.strip_prefix("EC_PRIVATE_KEY_PEM="));
+    let private = private.context("no key")?.trim_matches(['"', '\'']);
+    secrets.add("the signing key", private)?;
+    let registry = site.installation.state()?.services.registry();
+    secrets.add_pull_secret(&registry.pull_secret()?)?;
+    for entry in std::fs::read_dir(site.installation.data().join("secrets"))? {
+        let path = entry?.path();
+        let is_password = path.to_string_lossy().contains("password");
+        if is_password && path.is_file() {
+            secrets.add(
+                &path.display().to_string(),
+                &std::fs::read_to_string(&path)?,
+            )?;
+        }
+    }
+
+    let infra_envs = site.send(Method::GET, "/infra-envs", None).await?;
+    let infra_envs: Value = infra_envs.json().await?;
+    let infra_env = infra_envs[0]["id"].as_str().context("no infra-env")?;
+    let url = infra_envs[0]["download_url"].as_str().context("no URL")?;
+    let place = ["/byapikey/", "/bytoken/"]
+        .into_iter()
+        .find(|place| url.contains(place));
+    let (_, rest) = url
+        .split_once(place.context("no token")?)
+        .context("no token")?;
+    let image_token = rest.split('/').next().context("no token")?;
+    secrets.add("the token of an image", image_token)?;
+    let file = format!("/infra-envs/{infra_env}/downloads/files?file_name=discovery.ign");
+    let ignition: Value = site.send(Method::GET, &file, None).await?.json().await?;
+    let units = ignition["systemd"]["units"]
+        .as_array()
+        .context("no units")?;
+    let texts = units.iter().filter_map(|unit| unit["contents"].as_str());
+    let token = texts
+        .flat_map(str::lines)
+        .find_map(|line| line.strip_prefix("Environment=PULL_SECRET_TOKEN="));
+    secrets.add(
+        "the token of an agent",
+        token.context("no token of agents")?,
+    )?;
+    secrets.add("the password of a BMC", BMC_PASSWORD)?;
+
+    // Requests that fail, with a secret where it does not belong.
+    let state = site.installation.state()?.services;
+    let bmc = json!({ "bmcs": [{ "name": "a", "address": "https://127.0.0.1:1", "username": "root", "password": BMC_PASSWORD }] });
+    let boots = format!("/infra-envs/{infra_env}/bmc-boot");
+    for (method, path, body) in [
+        (Method::POST, boots.as_str(), Some(&bmc)),
+        (Method::GET, "/clusters?owner=nobody", None),
+        (Method::GET, "/doctor", None),
+        (Method::GET, "/audit", None),
+        (
+            Method::POST,
+            "/infra-envs",
+            Some(&json!({ "name": "x", "pull_secret": format!("{}x", registry.pull_secret()?) })),
+        ),
+    ] {
+        secrets.answered(path, site.text(method, path, body).await?);
+    }
+    until("the boot has failed", LIMIT, async || {
+        let list: Value = site.send(Method::GET, &boots, None).await?.json().await?;
+        Ok((list["hosts"][0]["state"] == "failed").then_some(()))
+    })
+    .await?;
+    secrets.answered(&boots, site.text(Method::GET, &boots, None).await?);
+    let images = state.image_service_url;
+    for url in [
+        altered(url).unwrap_or_else(|_| url.replace("4.", "9.")),
+        url.replace(".iso", ".x"),
+        format!("{images}/images/{infra_env}?api_key={image_token}x&version=0"),
+        format!("{images}/images/{infra_env}?image_token={image_token}&version=0&type=x"),
+        format!(
+            "{}{API}/infra-envs/{infra_env}?image_token={}",
+            state.api_url, site.token
+        ),
+    ] {
+        let answer = site.http.get(&url).send().await?;
+        ensure!(!answer.status().is_success(), "{}", answer.status());
+        secrets.answered("a refused request", answer.text().await?);
+    }
+    secrets.are_hidden(&site.installation).await?;
+    site.installation.stop().await
 }

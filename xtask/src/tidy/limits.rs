@@ -25,8 +25,8 @@ pub(super) fn tested(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     let limits = rows(&documented).map(|(name, _)| name);
     let shares = rows(&documented).filter(|(_, share)| has_bound(share));
     let shares = shares.map(|(name, _)| name);
-    let mut found = untested(LIMIT_MARK, limits.collect(), texts());
-    found.extend(untested(SHARE_MARK, shares.collect(), texts()));
+    let mut found = untested(LIMIT_MARK, &limits.collect(), texts());
+    found.extend(untested(SHARE_MARK, &shares.collect(), texts()));
     found
 }
 
@@ -49,7 +49,7 @@ fn has_bound(share: &str) -> bool {
 
 fn untested<'a>(
     mark: &str,
-    documented: BTreeSet<&str>,
+    documented: &BTreeSet<&str>,
     texts: impl Iterator<Item = &'a str>,
 ) -> Vec<TidyFinding> {
     let tested: BTreeSet<&str> = texts
@@ -74,7 +74,7 @@ mod tests {
                           | a list | 2 | none: derived |\n";
         let names: BTreeSet<_> = rows(documented).map(|(name, _)| name).collect();
         let text = "    // limit: a head\n    // limit: a list\n    #[test]\n";
-        let found = untested(LIMIT_MARK, names, [text].into_iter());
+        let found = untested(LIMIT_MARK, &names, [text].into_iter());
         assert_eq!(found.len(), 1);
         assert!(found[0].place.ends_with(": a body"), "{found:?}");
         let shares: Vec<_> = rows(documented).filter(|(_, it)| has_bound(it)).collect();

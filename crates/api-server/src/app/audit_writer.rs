@@ -122,7 +122,9 @@ impl AuditWriter {
                 Err(error @ Error::Unavailable { .. }) if !drained.is_cancelled() => {
                     self.connection = None;
                     self.app.audit.set_failing(true);
-                    batch.iter_mut().for_each(|one| one.waits = None);
+                    for one in &mut batch {
+                        one.waits = None;
+                    }
                     self.log_failure(&error);
                     let pause = tokio::time::sleep(RETRY);
                     drained.run_until_cancelled(pause).await;

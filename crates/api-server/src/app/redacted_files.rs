@@ -1,5 +1,8 @@
 //! Files without their secrets, for readers of a record without the right to edit it.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use concurrency::BoxError;
 use model::Error;
 use model::cluster::ClusterStatus;
@@ -42,7 +45,11 @@ pub(crate) fn sees_secrets(caller: &Caller, owner: &str) -> bool {
 
 /// Whether a file of a cluster or an infra-env has secrets.
 pub(crate) fn has_secrets(name: &str) -> bool {
-    name.ends_with(".ign") || name.ends_with("install-config.yaml")
+    is_ignition(name) || name.ends_with("install-config.yaml")
+}
+
+fn is_ignition(name: &str) -> bool {
+    Path::new(name).extension() == Some(OsStr::new("ign"))
 }
 
 /// Name and content of a file without its secrets.
@@ -51,7 +58,7 @@ pub(crate) fn has_secrets(name: &str) -> bool {
 pub(crate) fn redacted(name: &str, content: &[u8]) -> Result<(String, Vec<u8>), Error> {
     let doing = "redacting a file";
     let failed = |error: serde_json::Error| Error::internal(doing, error);
-    let content = if name.ends_with(".ign") {
+    let content = if is_ignition(name) {
         let config: Value = serde_json::from_slice(content).map_err(failed)?;
         serde_json::to_vec(&ignition::redacted(config)).map_err(failed)?
     } else if has_secrets(name) {

@@ -139,17 +139,16 @@ pub(crate) fn access(dir: &Path, login: bool) -> Result<String, Error> {
     let path = dir.join(SETTINGS);
     let settings = Settings::load(Some(&path));
     let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
-    let mut text = settings.auth_type.access().to_owned();
-    if login {
-        let base = log_in::page_url(&path)?;
-        let link = log_in::link(&settings, log_in::ADMINISTRATOR, log_in::LINK_HOURS, &base)?;
-        text += &format!(
-            "\nLog in once, within {} hours, at {link}\n`atoll token link --config {}` prints another link.",
-            log_in::LINK_HOURS,
-            path.display()
-        );
+    let access = settings.auth_type.access();
+    if !login {
+        return Ok(access.to_owned());
     }
-    Ok(text)
+    let (user, hours) = (log_in::ADMINISTRATOR, log_in::LINK_HOURS);
+    let link = log_in::link(&settings, user, hours, &log_in::page_url(&path)?)?;
+    Ok(format!(
+        "{access}\nLog in once, within {hours} hours, at {link}\n`atoll token link --config {}` prints another link.",
+        path.display()
+    ))
 }
 
 /// Files of a pod that have been made or were there.

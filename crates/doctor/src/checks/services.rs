@@ -102,14 +102,6 @@ fn registry_remedy(error: &Error, source: &str) -> String {
     }
 }
 
-/// Rights of the users: no mistake, but people should know them.
-pub(super) async fn access(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
-    let access = site.access.iter();
-    access
-        .map(|text| SubjectFinding::passed("", text))
-        .collect()
-}
-
 pub(super) async fn database(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     let remedy = "check that the database runs, and DB_HOST and DB_PORT";
     probes(site.database.as_slice(), remedy).await
