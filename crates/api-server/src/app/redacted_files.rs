@@ -3,20 +3,25 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use chrono::TimeDelta;
 use concurrency::BoxError;
 use model::Error;
 use model::cluster::ClusterStatus;
 use model::host::HostStatus;
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::time::Timestamp;
 use serde_json::Value;
 
 use super::ApiServer;
-use crate::app::files::KUBEADMIN_PASSWORD;
+use crate::app::files::{KUBEADMIN_PASSWORD, KUBECONFIG_NOINGRESS};
 use crate::auth::{Caller, forbidden};
 use crate::operations::access::Role;
 
 /// Start of the names of redacted files.
 const PREFIX: &str = "redacted-";
+/// Time of a cluster's controller for its last work in a complete cluster. Source: assisted-installer, the controller's
+/// timeouts for operators of up to an hour each; two of them.
+const CONTROLLER_TIME: TimeDelta = TimeDelta::hours(2);
 /// Text in place of a secret.
 const REDACTED: &str = "redacted";
 /// Parts of the names of an install-config's members that hold secrets, in lower case.
@@ -163,16 +168,14 @@ impl ApiServer {
         id: ClusterId,
         name: &str,
     ) -> Result<(), Error> {
-        use ClusterStatus::{Finalizing, Installing, InstallingPendingUserAction};
         if !matches!(caller, Caller::Agent(_)) {
             return Ok(());
         }
-        let status = self.stored_cluster(id).await?.snapshot.cluster.status;
-        let is_installing = matches!(
-            status,
-            Installing | Finalizing | InstallingPendingUserAction
-        );
-        if is_installing && name != KUBEADMIN_PASSWORD {
+        let stored = self.stored_cluster(id).await?;
+        let cluster = &stored.snapshot.cluster;
+        let status = cluster.status;
+        let completed_at = cluster.install_completed_at.0;
+        if is_needed_by_agents(name, status, completed_at, service::clock::now()) {
             return Ok(());
         }
         Err(forbidden(format!(
@@ -181,11 +184,52 @@ impl ApiServer {
     }
 }
 
+/// Whether programs of an installation need a file of a cluster in that status, complete since `completed_at`.
+fn is_needed_by_agents(
+    name: &str,
+    status: ClusterStatus,
+    completed_at: Option<Timestamp>,
+    now: Timestamp,
+) -> bool {
+    use ClusterStatus::{Finalizing, Installed, Installing, InstallingPendingUserAction};
+    match status {
+        Installing | Finalizing | InstallingPendingUserAction => name != KUBEADMIN_PASSWORD,
+        // The controller applies the manifests of operators after the cluster is complete.
+        Installed => {
+            name == KUBECONFIG_NOINGRESS
+                && completed_at.is_some_and(|at| now < at + CONTROLLER_TIME)
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn agents_need_files_during_the_installation_and_the_controller_shortly_after_it() {
+        use ClusterStatus::{Finalizing, Installed, Installing, Ready};
+        let now = Timestamp::from_timestamp(1_800_000_000, 0).unwrap();
+        let since = |seconds| Some(now - TimeDelta::seconds(seconds));
+        for (name, status, completed_at, expected) in [
+            ("kubeconfig-noingress", Ready, None, false),
+            ("kubeconfig-noingress", Installing, None, true),
+            ("kubeconfig-noingress", Finalizing, None, true),
+            ("kubeadmin-password", Finalizing, None, false),
+            ("kubeconfig-noingress", Installed, since(7199), true),
+            ("kubeconfig-noingress", Installed, since(7200), false),
+            ("kubeconfig-noingress", Installed, None, false),
+            ("kubeconfig", Installed, since(0), false),
+            ("kubeadmin-password", Installed, since(0), false),
+            ("bootstrap.ign", Installed, since(0), false),
+        ] {
+            let needed = is_needed_by_agents(name, status, completed_at, now);
+            assert_eq!(needed, expected, "{name} {status} {completed_at:?}");
+        }
+    }
 
     #[test]
     fn install_configs_are_shown_without_secrets() {

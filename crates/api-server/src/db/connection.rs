@@ -144,6 +144,11 @@ impl Database {
         &self,
         connection: &mut PgConnection,
     ) -> Result<(), DatabaseUnavailable> {
+        let (missing, _) = schema::missing(connection).await?;
+        if missing > 0 {
+            // Requests would meet tables without their newest columns.
+            self.suspend();
+        }
         schema::migrate(connection).await?;
         secret_keys::check(connection, &self.keys().await).await?;
         self.usable.store(true, Ordering::Release);

@@ -195,7 +195,10 @@ async fn records_wait_for_no_connection_of_the_pool() {
         .execute(&mut blocking)
         .await
         .unwrap();
-    let busy = (0..8).map(|_| site.get("root", "/v2/clusters"));
+    let paths: Vec<String> = (0..8)
+        .map(|number| format!("/v2/clusters/00000000-0000-4000-8000-{number:012}"))
+        .collect();
+    let busy = paths.iter().map(|path| site.get("root", path));
     let busy = futures_util::future::join_all(busy);
     let work = async {
         let is_busy = "select count(*) from pg_stat_activity

@@ -183,8 +183,8 @@ mod tests {
         let [settings, of_proxy] = init(dir, None);
         let expected = "# mine\n# In proxy/proxy.env: NETWORK_DOMAIN=known.example\n# In proxy/proxy.env: API_HOST=one\n\
                         # In proxy/proxy.env: HSTS=off\n# In proxy/proxy.env: REDIRECT_HTTPS_PORT=\nPUBLISH_HTTPS=8443\n";
-        let names = names("192.0.2.7", "known.example").join(",");
-        assert_eq!(settings, format!("{expected}ALLOWED_HOSTS={names}\n"));
+        let allowed = names("192.0.2.7", "known.example").join(",");
+        assert_eq!(settings, format!("{expected}ALLOWED_HOSTS={allowed}\n"));
         let lines = env_lines(&of_proxy).unwrap();
         for line in [
             ("NETWORK_DOMAIN", "known.example"),
@@ -205,7 +205,9 @@ mod tests {
         .unwrap();
         fs::write(dir.join(SETTINGS), "HSTS=on\n").unwrap();
         let [settings, of_proxy] = init(dir, None);
-        assert_eq!(settings, "# In proxy/proxy.env: HSTS=on\n");
+        let allowed = names("192.0.2.7", "own.known.example").join(",");
+        let expected = format!("# In proxy/proxy.env: HSTS=on\nALLOWED_HOSTS={allowed}\n");
+        assert_eq!(settings, expected);
         assert_eq!(of_proxy, "NETWORK_DOMAIN=own.known.example\n");
         assert!(dir.join("secrets/proxy/own.known.example.pem").exists());
     }
