@@ -235,14 +235,11 @@ async fn no_log_metric_or_error_has_a_secret_of_an_issuers_users() -> Result<()>
     secrets_are_hidden(site).await
 }
 
-/// Walks the journey of an installation and refused requests with every secret in a wrong place, and looks for each.
-async fn secrets_are_hidden(mut site: SecuredInstallation) -> Result<()> {
-    const BMC_PASSWORD: &str = "correct-horse-battery";
+/// Secrets of the users and of the installation itself.
+fn secrets_of(site: &SecuredInstallation) -> Result<KnownSecrets> {
     let mut secrets = KnownSecrets::default();
-    journey_with(&site.installation, &site.token).await?;
     secrets.add("the token of a user", &site.token)?;
     secrets.add("the token of an administrator", &site.administrator)?;
-    site.token.clone_from(&site.administrator);
     let private = site
         .keys
         .lines()
@@ -261,7 +258,16 @@ async fn secrets_are_hidden(mut site: SecuredInstallation) -> Result<()> {
             )?;
         }
     }
+    Ok(secrets)
+}
 
+/// Walks the journey of an installation and refused requests with every secret in a wrong place, and looks for each.
+async fn secrets_are_hidden(mut site: SecuredInstallation) -> Result<()> {
+    const BMC_PASSWORD: &str = "correct-horse-battery";
+    journey_with(&site.installation, &site.token).await?;
+    let mut secrets = secrets_of(&site)?;
+    site.token.clone_from(&site.administrator);
+    let registry = site.installation.state()?.services.registry();
     let infra_envs = site.send(Method::GET, "/infra-envs", None).await?;
     let infra_envs: Value = infra_envs.json().await?;
     let infra_env = infra_envs[0]["id"].as_str().context("no infra-env")?;
