@@ -529,7 +529,7 @@ pub(super) mod tests {
             head[32..40].fill(0);
             head[64..72].copy_from_slice(&PLAIN.to_le_bytes());
             head[72..80].copy_from_slice(&(2 * PLAIN).to_le_bytes());
-            let block = || (PLAIN_METADATA | 8190).to_le_bytes().to_vec();
+            let block = || (PLAIN_METADATA | 0x1ffe).to_le_bytes().to_vec();
             let mut inode = block();
             inode.extend(8_u16.to_le_bytes());
             inode.extend([0; 18]);

@@ -113,180 +113,168 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str>
 
 #[cfg(test)]
 mod tests {
+    use super::RequestSource::{ForeignPage, OwnPage, Program};
     use super::*;
 
-    fn source(rule: &SourceRule, host: &str, pairs: &[(&'static str, &str)]) -> RequestSource {
+    fn source(rule: &SourceRule, host: &str, pairs: &[(&str, &str)]) -> RequestSource {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
-            headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
         let authority: Authority = host.parse().unwrap();
         let host = RequestedHost::of(&authority, host).unwrap();
         rule.source(&headers, Some(&host))
     }
 
+    /// Host and headers of a request to port 8080, and its source.
+    const SOURCES: &[(&str, &[(&str, &str)], RequestSource)] = &[
+        ("ui.example:8080", &[], Program),
+        ("ui.example:8080", &[("sec-fetch-site", "none")], Program),
+        (
+            "ui.example:8080",
+            &[("sec-fetch-site", "same-origin")],
+            OwnPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("sec-fetch-site", "same-site")],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("sec-fetch-site", "cross-site")],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("sec-fetch-site", "Same-Origin")],
+            ForeignPage,
+        ),
+        ("ui.example:8080", &[("sec-fetch-site", "")], ForeignPage),
+        (
+            "ui.example:8080",
+            &[
+                ("sec-fetch-site", "same-origin"),
+                ("sec-fetch-site", "same-origin"),
+            ],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("origin", "http://ui.example:8080"),
+            ],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[
+                ("sec-fetch-site", "same-origin"),
+                ("origin", "http://evil.example"),
+            ],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "http://ui.example:8080")],
+            OwnPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "https://ui.example:8080")],
+            OwnPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "http://UI.example:8080")],
+            OwnPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "http://ui.example:8081")],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "http://ui.example")],
+            ForeignPage,
+        ),
+        ("ui.example:80", &[("origin", "http://ui.example")], OwnPage),
+        (
+            "ui.example:443",
+            &[("origin", "https://ui.example")],
+            OwnPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "http://ui.example.evil:8080")],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "http://evil@ui.example:8080")],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "ftp://ui.example:8080")],
+            ForeignPage,
+        ),
+        ("ui.example:8080", &[("origin", "null")], ForeignPage),
+        ("ui.example:8080", &[("origin", "")], ForeignPage),
+        (
+            "ui.example:8080",
+            &[("origin", "http://ü.example:8080")],
+            ForeignPage,
+        ),
+        (
+            "ui.example:8080",
+            &[
+                ("origin", "http://ui.example:8080"),
+                ("origin", "http://ui.example:8080"),
+            ],
+            ForeignPage,
+        ),
+        // A page of an allowed origin is of another site for the browser.
+        (
+            "ui.example:8080",
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("origin", "https://other.example"),
+            ],
+            OwnPage,
+        ),
+        (
+            "ui.example:8080",
+            &[("origin", "http://other.example")],
+            ForeignPage,
+        ),
+        // A proxy before the server left the port out.
+        (
+            "ui.example",
+            &[("origin", "http://ui.example:8080")],
+            OwnPage,
+        ),
+        (
+            "ui.example",
+            &[("origin", "http://evil.example:8080")],
+            ForeignPage,
+        ),
+        ("[::1]:8080", &[("origin", "http://[::1]:8080")], OwnPage),
+        (
+            "127.0.0.1:8080",
+            &[("origin", "http://localhost:8080")],
+            ForeignPage,
+        ),
+    ];
+
     #[test]
     fn only_programs_and_own_pages_change_anything() {
-        use RequestSource::{ForeignPage, OwnPage, Program};
         let rule = SourceRule::new(8080, &["https://Other.example/".to_owned()]);
-        for (host, pairs, expected) in [
-            ("ui.example:8080", &[][..], Program),
-            (
-                "ui.example:8080",
-                &[("sec-fetch-site", "none")][..],
-                Program,
-            ),
-            (
-                "ui.example:8080",
-                &[("sec-fetch-site", "same-origin")][..],
-                OwnPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("sec-fetch-site", "same-site")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("sec-fetch-site", "cross-site")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("sec-fetch-site", "Same-Origin")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("sec-fetch-site", "")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[
-                    ("sec-fetch-site", "same-origin"),
-                    ("sec-fetch-site", "same-origin"),
-                ][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[
-                    ("sec-fetch-site", "cross-site"),
-                    ("origin", "http://ui.example:8080"),
-                ][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[
-                    ("sec-fetch-site", "same-origin"),
-                    ("origin", "http://evil.example"),
-                ][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "http://ui.example:8080")][..],
-                OwnPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "https://ui.example:8080")][..],
-                OwnPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "http://UI.example:8080")][..],
-                OwnPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "http://ui.example:8081")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "http://ui.example")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:80",
-                &[("origin", "http://ui.example")][..],
-                OwnPage,
-            ),
-            (
-                "ui.example:443",
-                &[("origin", "https://ui.example")][..],
-                OwnPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "http://ui.example.evil:8080")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "http://evil@ui.example:8080")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "ftp://ui.example:8080")][..],
-                ForeignPage,
-            ),
-            ("ui.example:8080", &[("origin", "null")][..], ForeignPage),
-            ("ui.example:8080", &[("origin", "")][..], ForeignPage),
-            (
-                "ui.example:8080",
-                &[("origin", "http://ü.example:8080")][..],
-                ForeignPage,
-            ),
-            (
-                "ui.example:8080",
-                &[
-                    ("origin", "http://ui.example:8080"),
-                    ("origin", "http://ui.example:8080"),
-                ][..],
-                ForeignPage,
-            ),
-            // A page of an allowed origin is of another site for the browser.
-            (
-                "ui.example:8080",
-                &[
-                    ("sec-fetch-site", "cross-site"),
-                    ("origin", "https://other.example"),
-                ][..],
-                OwnPage,
-            ),
-            (
-                "ui.example:8080",
-                &[("origin", "http://other.example")][..],
-                ForeignPage,
-            ),
-            // A proxy before the server left the port out.
-            (
-                "ui.example",
-                &[("origin", "http://ui.example:8080")][..],
-                OwnPage,
-            ),
-            (
-                "ui.example",
-                &[("origin", "http://evil.example:8080")][..],
-                ForeignPage,
-            ),
-            (
-                "[::1]:8080",
-                &[("origin", "http://[::1]:8080")][..],
-                OwnPage,
-            ),
-            (
-                "127.0.0.1:8080",
-                &[("origin", "http://localhost:8080")][..],
-                ForeignPage,
-            ),
-        ] {
-            assert_eq!(source(&rule, host, pairs), expected, "{host} {pairs:?}");
+        for (host, pairs, expected) in SOURCES {
+            assert_eq!(source(&rule, host, pairs), *expected, "{host} {pairs:?}");
         }
         let rule = SourceRule::new(80, &[]);
         for (origin, expected) in [

@@ -180,8 +180,8 @@ async fn authorize(State(provider): State<Provider>, RawQuery(query): RawQuery) 
         Some(error) => format!("error={error}"),
         None => format!("code={code}"),
     };
-    let issuer = state.response_issuer.iter();
-    let issuer: String = issuer.map(|issuer| format!("&iss={issuer}")).collect();
+    let issuer = state.response_issuer.as_ref();
+    let issuer = issuer.map_or_else(String::new, |issuer| format!("&iss={issuer}"));
     let back = format!(
         "{}?{answer}&state={}{issuer}",
         query["redirect_uri"], query["state"]
@@ -290,13 +290,12 @@ async fn api(State(provider): State<Provider>, method: Method, headers: HeaderMa
 /// Exchanges the code of a log-in link, once.
 async fn redeem(State(provider): State<Provider>, Json(code): Json<Value>) -> Response {
     let code = code["code"].as_str().unwrap_or_default();
-    match provider.state.lock().unwrap().log_in_codes.remove(code) {
-        Some(token) => Json(json!({ "token": token })).into_response(),
-        None => {
-            let refusal = json!({ "code": 401, "message": "the code of the link was used" });
-            (StatusCode::UNAUTHORIZED, Json(refusal)).into_response()
-        }
+    let token = provider.state.lock().unwrap().log_in_codes.remove(code);
+    if let Some(token) = token {
+        return Json(json!({ "token": token })).into_response();
     }
+    let refusal = json!({ "code": 401, "message": "the code of the link was used" });
+    (StatusCode::UNAUTHORIZED, Json(refusal)).into_response()
 }
 
 /// A browser: it keeps cookies, and follows no redirect by itself.
