@@ -160,7 +160,7 @@ impl AuthType {
     pub fn access(self) -> &'static str {
         match self {
             Self::None => {
-                "Log-ins are off (AUTH_TYPE=none): whoever reaches the installer API or the web UI administers the site. \
+                "Log-ins are off (AUTH_TYPE=none): every client of the installer API or the web UI administers the site. \
                  `--login` of `atoll up`, `atoll pod init` and `atoll install` requires log-ins."
             }
             Self::Local | Self::AgentInstallerLocal => {

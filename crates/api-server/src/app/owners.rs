@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(refused(3, 1, "alice"), "");
         assert!(refused(3, 2, "alice").contains("MAX_CLUSTERS_PER_OWNER"));
         assert!(refused(4, 1, "alice").contains("MAX_CLUSTERS"));
-        assert_eq!(refused(3, 3, ""), "", "of nobody: the whole");
+        assert_eq!(refused(3, 3, ""), "", "without an owner: the whole");
         assert!(refused(4, 4, "").contains("raise MAX_CLUSTERS"));
     }
 }

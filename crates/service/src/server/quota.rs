@@ -111,7 +111,7 @@ impl ClientQuota {
 }
 
 impl Permit {
-    /// How many permits it stands for.
+    /// Number of permits.
     pub fn count(&self) -> usize {
         self.count
     }
