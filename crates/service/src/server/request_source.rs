@@ -127,8 +127,15 @@ mod tests {
         rule.source(&headers, Some(&host))
     }
 
-    /// Host and headers of a request to port 8080, and its source.
-    const SOURCES: &[(&str, &[(&str, &str)], RequestSource)] = &[
+    /// Host and headers of a request, and its source.
+    type Case = (
+        &'static str,
+        &'static [(&'static str, &'static str)],
+        RequestSource,
+    );
+
+    /// Requests to port 8080.
+    const SOURCES: &[Case] = &[
         ("ui.example:8080", &[], Program),
         ("ui.example:8080", &[("sec-fetch-site", "none")], Program),
         (
