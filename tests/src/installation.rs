@@ -43,6 +43,7 @@ pub struct InstallationState {
 pub struct Installation {
     scratch: Scratch,
     first_port: u16,
+    arguments: Vec<String>,
     child: Option<Child>,
 }
 
@@ -51,9 +52,17 @@ impl Installation {
     ///
     /// Errors: a program is missing, or it does not become ready.
     pub async fn start() -> Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// [`Installation::start`] with more arguments of `atoll up`.
+    ///
+    /// Errors: as [`Installation::start`].
+    pub async fn start_with(arguments: &[&str]) -> Result<Self> {
         let mut installation = Self {
             scratch: Scratch::new()?,
             first_port: free_ports(PORTS)?,
+            arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
             child: None,
         };
         // The services start before there is content, and watch this file.
@@ -156,6 +165,7 @@ impl Installation {
             .arg(self.data());
         command.args(["--ports-from", &self.first_port.to_string()]);
         command.arg("--env-file").arg(self.settings());
+        command.args(&self.arguments);
         Ok(command)
     }
 

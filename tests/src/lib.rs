@@ -16,6 +16,7 @@ mod openid_provider;
 pub mod pod;
 pub mod process;
 mod scratch;
+mod site_proxy;
 mod snapshot;
 mod wait;
 
@@ -31,6 +32,7 @@ pub use kube_api_server::{
 pub use ledger::Ledger;
 pub use openid_provider::OpenIdProvider;
 pub use scratch::Scratch;
+pub use site_proxy::SiteProxy;
 pub use snapshot::ApiSnapshot;
 pub use testkit::ports::free_ports;
 pub use wait::until;

@@ -9,7 +9,7 @@ use axum::response::Html;
 use axum::routing::get;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use system_tests::{Installation, client};
+use system_tests::{Installation, Scratch, SiteProxy, client};
 use testkit::chromium;
 use url::Url;
 
@@ -27,6 +27,19 @@ const OF_REGISTRY: [(&str, &str); 7] = [
     ("PUT", "/v2/lab/evil/manifests/latest"),
     ("DELETE", "/v2/lab/evil/manifests/latest"),
 ];
+/// Services of gRPC, whose requests are POST.
+const OF_CATALOG_SERVER: [(&str, &str); 3] = [
+    ("POST", "/api.Registry/ListPackages"),
+    ("POST", "/api.Registry/ListBundles"),
+    ("POST", "/grpc.health.v1.Health/Check"),
+];
+/// Of the proxy itself.
+const OF_PROXY: [(&str, &str); 3] = [("POST", "/"), ("PUT", "/evil"), ("DELETE", "/ready")];
+/// A catalog of one package.
+const CATALOG: &str = r#"{"schema":"olm.package","name":"lab","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"lab","name":"stable","entries":[{"name":"lab.v1.0.0"}]}
+{"schema":"olm.bundle","package":"lab","name":"lab.v1.0.0","image":"quay.io/lab/bundle:1","properties":[{"type":"olm.package","value":{"packageName":"lab","version":"1.0.0"}}]}
+"#;
 /// Operations of the web UI's server itself.
 const OF_PAGE: [(&str, &str); 4] = [
     ("POST", "/login"),
@@ -44,32 +57,71 @@ const LISTS: [&str; 7] = [
     "/jobs",
     "/audit",
 ];
+/// What an operator's file may say.
+const SETTINGS: &str = "METRICS_ON_PUBLIC_PORT=true\nPUBLIC_CONTAINER_REGISTRIES=quay.io\nALLOWED_HOSTS=*.site.example\n";
+/// Query that tells a request of the log that carried the remembered password.
+const REMEMBERED: &str = "n=77";
 /// Name that a stranger's name server would lead to this machine.
 const REBOUND: &str = "rebound.example";
 
 /// A site under attack by strangers.
 struct AttackedSite {
     installation: Installation,
+    proxy: SiteProxy,
+    _content: Scratch,
     http: reqwest::Client,
     api: String,
     page: String,
     registry: String,
     images: String,
+    catalogs: String,
 }
 
 impl AttackedSite {
     async fn start() -> Result<Self> {
-        let installation = Installation::start().await?;
+        let content = Scratch::new()?;
+        let catalog = content.path().join("catalog");
+        std::fs::create_dir(&catalog)?;
+        std::fs::write(catalog.join("lab.json"), CATALOG)?;
+        let catalog = catalog.display().to_string();
+        let installation = Installation::start_with(&["--catalog", &catalog]).await?;
+        installation.change_settings(SETTINGS).await?;
         let services = installation.state()?.services;
-        let http = client(Some(&services.registry_ca))?;
+        let proxy = SiteProxy::start(&services, &installation.folder("proxy")?).await?;
         Ok(Self {
-            http,
+            http: client(Some(&services.registry_ca))?,
+            proxy,
+            _content: content,
             api: services.api_url,
             page: services.ui_url.context("there is no page")?,
             registry: format!("https://{}", services.registry),
             images: services.image_service_url,
+            catalogs: format!("http://{}", services.catalog_server),
             installation,
         })
+    }
+
+    /// Addresses of the API, of those that forward to it.
+    fn apis(&self) -> [String; 6] {
+        [
+            self.api.clone(),
+            self.page.clone(),
+            self.proxy.api(),
+            self.proxy.page(),
+            self.proxy.named("api"),
+            self.proxy.named("web"),
+        ]
+    }
+
+    /// The registry with its user and password in the address, as a browser stores them.
+    fn registry_with_password(&self) -> Result<String> {
+        let registry = self.installation.state()?.services.registry();
+        let password = std::fs::read_to_string(&registry.password_file)?;
+        let mut url = Url::parse(&self.registry)?;
+        let is_set = url.set_username(&registry.user).is_ok()
+            && url.set_password(Some(password.trim_end())).is_ok();
+        ensure!(is_set, "{} has no place for a password", self.registry);
+        Ok(url.join("/v2/")?.into())
     }
 
     async fn get(&self, path: &str) -> Result<String> {
@@ -101,6 +153,22 @@ impl AttackedSite {
         Ok(state)
     }
 
+    /// Fails unless the browser sent the remembered password, and the registry no request that changes something to its
+    /// own code: those are refused before its log.
+    fn registry_was_only_read(&self) -> Result<()> {
+        let log = std::fs::read_to_string(self.installation.data().join("logs/registry.log"))?;
+        let user = format!(" {} [", self.installation.state()?.services.registry_user);
+        let remembered = log.lines().filter(|line| line.contains(REMEMBERED));
+        let mut remembered = remembered.filter(|line| line.contains(&user));
+        ensure!(remembered.next().is_some(), "no password was sent: {log}");
+        let changes = ["\"POST ", "\"PUT ", "\"DELETE ", "\"PATCH "];
+        let mut changed = log
+            .lines()
+            .filter(|line| changes.iter().any(|method| line.contains(method)));
+        ensure!(changed.next().is_none(), "the registry was changed: {log}");
+        Ok(())
+    }
+
     /// Requests that were refused as those of foreign pages.
     async fn refused(&self) -> Result<f64> {
         let metrics = self.get("/metrics").await?;
@@ -126,13 +194,13 @@ impl AttackedSite {
                 if matches!(method.as_str(), "get" | "head") {
                     continue;
                 }
-                for server in [&self.api, &self.page] {
+                for server in self.apis() {
                     let url = format!("{server}{base}{filled}");
                     operations.push((method.to_ascii_uppercase(), url, body(path)));
                 }
             }
         }
-        ensure!(operations.len() > 100, "{} operations", operations.len());
+        ensure!(operations.len() > 300, "{} operations", operations.len());
         let own = |server: &str, list: &[(&str, &str)]| {
             let list = list
                 .iter()
@@ -141,11 +209,27 @@ impl AttackedSite {
         };
         operations.extend(own(&self.registry, &OF_REGISTRY));
         operations.extend(own(&self.page, &OF_PAGE));
-        operations.extend(own(&self.api, &[("POST", "/log-in-codes")]));
-        operations.extend(own(
-            &self.images,
-            &[("POST", "/images/x"), ("DELETE", "/images/x")],
-        ));
+        for page in [self.proxy.page(), self.proxy.named("web")] {
+            operations.extend(own(&page, &OF_PAGE));
+        }
+        for api in [self.api.clone(), self.proxy.api()] {
+            operations.extend(own(&api, &[("POST", "/log-in-codes")]));
+        }
+        for images in [self.images.clone(), self.proxy.images()] {
+            operations.extend(own(
+                &images,
+                &[("POST", "/images/x"), ("DELETE", "/images/x")],
+            ));
+        }
+        operations.extend(own(&self.catalogs, &OF_CATALOG_SERVER));
+        let of_proxy = [
+            self.proxy.status(),
+            self.proxy.files(),
+            self.proxy.named("mirror"),
+        ];
+        for server in of_proxy {
+            operations.extend(own(&server, &OF_PROXY));
+        }
         Ok(operations)
     }
 }
@@ -173,9 +257,11 @@ fn body(path: &str) -> Value {
 }
 
 /// The stranger's page: each operation in every way that a page has to send a request. It counts the requests that were
-/// answered, which says nothing about effects: it cannot read the answers.
-fn page(operations: &[(String, String, Value)]) -> String {
+/// answered, which says nothing about effects: it cannot read the answers. Before, it opens `registry`, whose password the
+/// browser remembers from then on; forms to a window of their own carry it.
+fn page(operations: &[(String, String, Value)], registry: &str) -> String {
     let mut list = String::new();
+    let registry = json!(registry);
     for (method, url, body) in operations {
         // Writing to a text does not fail.
         let _ = writeln!(
@@ -201,9 +287,11 @@ const attempt = async (url, init) => {{
     counts.refused++;
   }}
 }};
-const form = (url, body) => {{
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+const registry = {registry};
+const form = (url, body, target) => {{
   const form = Object.assign(document.createElement("form"), {{
-    method: "post", action: url, target: "sink", enctype: "text/plain",
+    method: "post", action: url, target, enctype: "text/plain",
   }});
   // The text of the body around the equals sign of a form.
   const [name, value] = [body.slice(0, -1) + ',"x":"', '"' + "}}"];
@@ -212,6 +300,9 @@ const form = (url, body) => {{
   form.submit();
 }};
 (async () => {{
+  const window = open(registry);
+  await pause(2000);
+  open(new URL("/v2/_catalog?{REMEMBERED}", new URL(registry).origin));
   for (const [method, url, body] of operations) {{
     await attempt(url, {{ method, body, headers: {{ "content-type": "application/json" }} }});
     await attempt(url, {{ method }});
@@ -220,8 +311,12 @@ const form = (url, body) => {{
     await attempt(url, {{ method, mode: "no-cors" }});
     navigator.sendBeacon(url, new Blob([body], {{ type: "text/plain" }}));
   }}
-  for (const [method, url, body] of operations) if (method === "POST" && /images|clusters|infra-envs$/.test(url)) form(url, body);
-  setTimeout(() => {{ document.getElementById("done").textContent = JSON.stringify(counts); }}, 3000);
+  for (const [method, url, body] of operations) {{
+    if (method === "POST" && /images|clusters|infra-envs$/.test(url)) form(url, body, "sink");
+    if (method === "POST" && url.includes("/v2/_atoll/")) form(url, body, "_blank");
+  }}
+  await pause(3000);
+  document.getElementById("done").textContent = JSON.stringify(counts);
 }})();
 </script>"#
     )
@@ -242,9 +337,6 @@ async fn a_strangers_page_changes_nothing() -> Result<()> {
         return Ok(());
     };
     let site = AttackedSite::start().await?;
-    site.installation
-        .change_settings("METRICS_ON_PUBLIC_PORT=true\nPUBLIC_CONTAINER_REGISTRIES=quay.io\n")
-        .await?;
     let secret = "{\"auths\":{\"a\":{\"auth\":\"YTpi\"}}}";
     let os_image = json!({
         "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.1", "url": "http://127.0.0.1:1/live.iso",
@@ -266,8 +358,16 @@ async fn a_strangers_page_changes_nothing() -> Result<()> {
     ];
     let operations = site.operations(&ids).await?;
     let before = site.state().await?;
-    let stranger = serve(page(&operations)).await?;
-    let flags = ["--ignore-certificate-errors"];
+    let stranger = serve(page(&operations, &site.registry_with_password()?)).await?;
+    let names = format!("*.{}", SiteProxy::DOMAIN);
+    let map = format!("--host-resolver-rules=MAP {names} 127.0.0.1");
+    let past_the_proxy = format!("--proxy-bypass-list={names}");
+    let flags = [
+        "--ignore-certificate-errors",
+        "--disable-popup-blocking",
+        &map,
+        &past_the_proxy,
+    ];
     let visit = chromium::visit_with(&browser, &stranger, 60, &flags).await?;
     let (_, counts) = visit
         .dom
@@ -276,9 +376,10 @@ async fn a_strangers_page_changes_nothing() -> Result<()> {
     let (counts, _) = counts.split_once('<').context("no end")?;
     let counts: Value = serde_json::from_str(counts).with_context(|| visit.dom.clone())?;
     // Every simple request reached a server, and none was read.
-    ensure!(counts["answered"].as_u64() > Some(300), "{counts}");
+    ensure!(counts["answered"].as_u64() > Some(900), "{counts}");
     ensure!(counts["read"] == 0, "{counts}");
     ensure!(site.refused().await? > 100.0, "{counts}");
+    site.registry_was_only_read()?;
     let after = site.state().await?;
     for (list, text) in &before {
         ensure!(
@@ -312,6 +413,12 @@ async fn a_rebound_name_reads_and_changes_nothing() -> Result<()> {
         (&site.page, "/"),
         (&site.page, "/api/assisted-install/v2/clusters"),
         (&site.images, "/health"),
+        (&site.catalogs, "/ui/"),
+        (&site.proxy.api(), "/api/assisted-install/v2/clusters"),
+        (&site.proxy.page(), "/"),
+        (&site.proxy.images(), "/health"),
+        (&site.proxy.status(), "/metrics"),
+        (&site.proxy.files(), "/"),
     ] {
         let url = format!("http://{REBOUND}:{}{path}", port_of(server));
         let visit = chromium::visit_with(&browser, &url, 2, &flags).await?;
@@ -320,7 +427,8 @@ async fn a_rebound_name_reads_and_changes_nothing() -> Result<()> {
     }
     // Requests of a page of that name: for the browser, they are of the same origin.
     for (method, url, body) in site.operations(&[]).await? {
-        if url.starts_with(&site.registry) {
+        // Of TLS, the name is in the certificate.
+        if url.starts_with("https:") {
             continue;
         }
         let authority = format!("{REBOUND}:{}", port_of(&url));

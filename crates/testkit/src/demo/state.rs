@@ -25,6 +25,9 @@ pub struct AtollState {
     pub registry_password_file: PathBuf,
     /// File with the certificate authority of the registry.
     pub registry_ca: PathBuf,
+    /// Host and port of the catalog server; empty without one.
+    #[serde(default)]
+    pub catalog_server: String,
     /// Directory in which a file `<service>.stop` keeps a service stopped.
     pub control: Option<PathBuf>,
 }
