@@ -59,7 +59,7 @@ pub use settings::HttpSettings;
 pub use streams::{OpenStream, StreamQuota};
 use tls_acceptor::TlsAcceptor;
 use waiting::WaitingBytes;
-pub use waiting::count_before_compression;
+pub use waiting::{StreamMemory, count_before_compression};
 
 /// Interval of HTTP/2 keep-alive pings to a silent client.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -67,7 +67,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Send buffer of a connection, and the longest request head. Units: bytes. hyper's default of 400 KiB would be most
 /// of the memory of a server with many slow downloads.
-const MAX_BUFFER: usize = 64 * 1024;
+pub(crate) const MAX_BUFFER: usize = 64 * 1024;
 /// Units: header lines of a request. Source: hyper's default, which costs no memory of its own.
 pub(crate) const MAX_HEADERS: usize = 100;
 /// Drain timeout of in-flight requests: longer ones are resumable downloads.

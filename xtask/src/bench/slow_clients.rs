@@ -55,6 +55,13 @@ struct AttackTarget {
 }
 
 const PLAIN: &[Attack] = &[Attack::Idle, Attack::HalfHead, Attack::HalfBody];
+/// With the longest response of an API server without content, also through the web UI.
+const OF_API: &[Attack] = &[
+    Attack::Idle,
+    Attack::HalfHead,
+    Attack::HalfBody,
+    Attack::Unread("/api/assisted-install/v2/openapi"),
+];
 
 /// In the order of `atoll up --ports-from`; the database, first in the row, listens on a private address alone.
 const TARGETS: &[AttackTarget] = &[
@@ -68,7 +75,7 @@ const TARGETS: &[AttackTarget] = &[
         service: "api-server",
         offset: 2,
         scheme: "http",
-        attacks: PLAIN,
+        attacks: OF_API,
     },
     AttackTarget {
         service: "image-service",
@@ -80,7 +87,7 @@ const TARGETS: &[AttackTarget] = &[
         service: "webui",
         offset: 4,
         scheme: "http",
-        attacks: PLAIN,
+        attacks: OF_API,
     },
 ];
 
@@ -108,13 +115,14 @@ pub(crate) fn run(plan: &SlowClientsArgs) -> Result<ExitCode> {
         let pid = *(installation.state()?.pids)
             .get(target.service)
             .with_context(|| format!("{} does not run", target.service))?;
+        let port = first + target.offset;
         for attack in target.attacks {
             let label = format!("{} {attack}", target.service);
-            table.row(
-                label,
-                row(plan, target, first + target.offset, pid, *attack)?,
-            );
+            let attacks = std::slice::from_ref(attack);
+            table.row(label, row(plan, target, port, pid, attacks)?);
         }
+        let label = format!("{} all at once", target.service);
+        table.row(label, row(plan, target, port, pid, target.attacks)?);
     }
     print!("{table}");
     println!("Budgets: 99th percentile {BUDGET_P99_MS} ms, growth {BUDGET_GROWTH_MIB} MiB");
@@ -127,7 +135,7 @@ fn row(
     target: &AttackTarget,
     port: u16,
     pid: u32,
-    attack: Attack,
+    attacks: &[Attack],
 ) -> Result<Vec<String>> {
     let probe = Probe::new(target.scheme, port, plan.requests);
     let before = probe.measure()?;
@@ -137,7 +145,7 @@ fn row(
         (Ipv4Addr::LOCALHOST, port).into(),
         plan.connections,
         plan.addresses,
-        attack,
+        attacks,
     )?;
     let held = crowd.size();
     let during = probe.measure()?;

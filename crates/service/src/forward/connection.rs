@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use super::replay_body::AttemptBody;
 use super::socket::{Exchange, Socket};
 use crate::deadline_timer::DeadlineTimer;
+use crate::server::MAX_BUFFER;
 
 /// A live replica accepts within a round trip; this allows for one lost packet.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,7 +31,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait for a response head: building log archives takes minutes.
 const RESPONSE_TIMEOUT: Duration = Duration::from_hours(1);
 /// Read buffer and longest response head. Units: bytes. Larger buffers make nothing faster.
-const BUFFER_BYTES: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 16 * 1024;
+/// Memory of a long response that its client does not read: the send buffer with the piece that filled it, a piece on the
+/// way there, and the read buffer. Units: bytes.
+pub(super) const HELD_BYTES: usize = MAX_BUFFER + 3 * BUFFER_BYTES;
 /// Idle time before the first TCP keep-alive probe, and interval of further ones.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Unanswered keep-alive probes after which the connection is dead.

@@ -14,12 +14,13 @@ use hyper_util::rt::TokioIo;
 
 use super::balance::{Balance, Forward};
 use super::concurrency::ConcurrencyPermit;
-use super::connection::Connection;
+use super::connection::{self, Connection};
 use super::headers::{self, ForwardedFor};
 use super::replay_body::ReplayBody;
 use super::replica::RequestInFlight;
 use super::retry::{ForwardError, Retry};
 use crate::access_log::AnsweringReplica;
+use crate::server::StreamMemory;
 
 /// `Retry-After` while replicas start. Units: seconds.
 const RETRY_AFTER: &str = "2";
@@ -118,6 +119,7 @@ fn leased_response(
     let (mut parts, body) = response.into_parts();
     parts.version = Version::HTTP_11;
     headers::strip_hop_by_hop(&mut parts.headers);
+    parts.extensions.insert(held_by(&body));
     let answer = LeasedBody {
         body,
         lease: Some(lease),
@@ -125,6 +127,16 @@ fn leased_response(
         _permit: permit,
     };
     Response::from_parts(parts, Body::new(answer))
+}
+
+/// Memory of a response that its client does not read.
+fn held_by(body: &Incoming) -> StreamMemory {
+    let length = body.size_hint().upper();
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let held = length.map_or(connection::HELD_BYTES, |length| {
+        length.min(connection::HELD_BYTES)
+    });
+    StreamMemory(held)
 }
 
 /// Until the end of a tunnel.

@@ -1,8 +1,8 @@
 //! Bytes in memory that wait for clients: responses that are not read.
 //!
 //! A response that is in memory as a whole counts from when it is made until its last byte is handed to the socket. Equal
-//! responses are made one, and memory that several share counts once, for the server and for each client. Streams
-//! hold a chunk at a time and do not count.
+//! responses are made one, and memory that several share counts once, for the server and for each client. Of streams, those
+//! count that say how much they hold ([`StreamMemory`]); others hold a chunk at a time.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -87,6 +87,10 @@ struct HeldResponse {
     bytes: usize,
 }
 
+/// Memory of a stream that is not read, in an extension of its response. Units: bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamMemory(pub usize);
+
 /// Marks responses that were counted before a layer that may compress them.
 #[derive(Debug, Clone, Copy)]
 struct CountedBeforeCompression;
@@ -125,21 +129,29 @@ impl WaitingBytes {
 }
 
 impl ClientWaiting {
-    /// Counts a response, unless that was done below a layer that compresses: then only the memory of that layer, which
-    /// the caller keeps with the response.
+    /// Counts a response, unless that was done below a layer that compresses: then only the memory of that layer. That, and
+    /// the memory of a stream, is for the caller to keep with the response.
     pub(super) fn count(
         &self,
-        response: Response,
+        mut response: Response,
         is_safe: bool,
     ) -> (Response, Option<WaitingMemory>) {
-        let extensions = response.extensions();
-        if extensions.get::<CountedBeforeCompression>().is_none() {
-            return (self.count_body(response, is_safe), None);
-        }
-        if !response.headers().contains_key(header::CONTENT_ENCODING) {
+        let extensions = response.extensions_mut();
+        let stream = extensions.remove::<StreamMemory>();
+        let stream = stream.filter(|StreamMemory(bytes)| *bytes as u64 >= MIN_COUNTED);
+        let is_counted = extensions.get::<CountedBeforeCompression>().is_some();
+        let is_compressed = response.headers().contains_key(header::CONTENT_ENCODING);
+        let compressor = (is_counted && is_compressed).then_some(COMPRESSOR_BYTES);
+        let unshared = stream.map_or(0, |StreamMemory(bytes)| bytes) + compressor.unwrap_or(0);
+        if unshared == 0 {
+            let response = if is_counted {
+                response
+            } else {
+                self.count_body(response, is_safe)
+            };
             return (response, None);
         }
-        match self.hold(SharedBody::new(Vec::new()), COMPRESSOR_BYTES) {
+        match self.hold(SharedBody::new(Vec::new()), unshared) {
             Ok(memory) => (response, Some(memory)),
             Err(exceeded) => {
                 let is_done = !is_safe && response.status().is_success();

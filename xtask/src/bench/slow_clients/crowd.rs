@@ -1,5 +1,6 @@
-//! Connections that send as little as they can, from many addresses of the loopback network.
+//! Connections that send, or read, as little as they can, from many addresses of the loopback network.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
@@ -9,12 +10,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
 
 /// Pause between two bytes of one connection.
 const PAUSE: Duration = Duration::from_secs(1);
 /// First of the connections' source addresses; fresh clients use 127.0.0.1.
 const FIRST: u32 = u32::from_be_bytes([127, 1, 0, 1]);
+/// Requests of a client that reads nothing: enough for the buffers of the kernel to be full.
+const UNREAD_REQUESTS: usize = 40;
+/// Receive buffer of such a client. Units: bytes.
+const UNREAD_BUFFER: usize = 4096;
 
 /// The first bytes of a slow connection, and the pattern of the next ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +32,13 @@ pub(super) enum Attack {
     HalfBody,
     /// The beginning of a TLS handshake.
     HalfHandshake,
+    /// Requests for a path whose responses are not read.
+    Unread(&'static str),
 }
 
 impl Attack {
-    fn opening(self) -> &'static [u8] {
-        match self {
+    fn opening(self) -> Cow<'static, [u8]> {
+        let bytes: &[u8] = match self {
             Self::Idle => b"",
             Self::HalfHead => b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
             Self::HalfBody => {
@@ -40,12 +47,17 @@ impl Attack {
             }
             // A record of 512 bytes with a ClientHello of 508.
             Self::HalfHandshake => &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3],
-        }
+            Self::Unread(path) => {
+                let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+                return request.repeat(UNREAD_REQUESTS).into_bytes().into();
+            }
+        };
+        bytes.into()
     }
 
     fn next(self) -> &'static [u8] {
         match self {
-            Self::Idle => b"",
+            Self::Idle | Self::Unread(_) => b"",
             Self::HalfHead => b"x",
             Self::HalfBody => b" ",
             Self::HalfHandshake => &[7],
@@ -60,6 +72,7 @@ impl fmt::Display for Attack {
             Self::HalfHead => "half-sent heads",
             Self::HalfBody => "half-sent bodies",
             Self::HalfHandshake => "half-made handshakes",
+            Self::Unread(_) => "unread responses",
         })
     }
 }
@@ -73,17 +86,22 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Opens `connections` to `target` from `addresses` loopback addresses, round robin.
+    /// Opens `connections` to `target` from `addresses` loopback addresses; addresses and attacks by turns.
     ///
     /// Errors: no connection at all can be made.
     pub(super) fn gather(
         target: SocketAddr,
         connections: u32,
         addresses: u32,
-        attack: Attack,
+        attacks: &[Attack],
     ) -> Result<Self> {
+        // Each address has a part in all attacks.
         let mut members: Vec<_> = (0..connections)
-            .map(|number| SlowClient::new(target, number % addresses, attack))
+            .zip(attacks.iter().cycle())
+            .map(|(number, attack)| {
+                let round = number / u32::try_from(attacks.len()).unwrap_or(u32::MAX);
+                SlowClient::new(target, round % addresses, *attack)
+            })
             .collect();
         let open = members
             .iter_mut()
@@ -149,10 +167,13 @@ impl SlowClient {
     fn join(&mut self) -> Result<()> {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         bind(&socket, &self.source)?;
+        if let Attack::Unread(_) = self.attack {
+            sockopt::set_socket_recv_buffer_size(&socket, UNREAD_BUFFER)?;
+        }
         connect(&socket, &self.target)?;
         let mut stream = TcpStream::from(socket);
         stream.set_nonblocking(true)?;
-        stream.write_all(self.attack.opening())?;
+        stream.write_all(&self.attack.opening())?;
         self.stream = Some(stream);
         Ok(())
     }
@@ -186,7 +207,7 @@ mod tests {
     fn slow_clients_use_many_addresses_and_reconnect() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let target = listener.local_addr().unwrap();
-        let crowd = Crowd::gather(target, 6, 3, Attack::HalfHead).unwrap();
+        let crowd = Crowd::gather(target, 6, 3, &[Attack::HalfHead]).unwrap();
         let streams: Vec<_> = (0..6).map(|_| listener.accept().unwrap()).collect();
         let mut addresses: Vec<_> = streams.iter().map(|(_, peer)| peer.ip()).collect();
         addresses.sort_unstable();
