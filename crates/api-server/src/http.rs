@@ -26,6 +26,7 @@ pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;
 pub(crate) mod os_images;
+mod paged_list;
 mod patterns;
 pub(crate) mod query;
 pub(crate) mod release_images;

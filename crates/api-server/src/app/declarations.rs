@@ -136,7 +136,7 @@ impl ApiServer {
         caller: &Caller,
         cluster: ClusterId,
     ) -> Result<Option<InfraEnv>, Error> {
-        let mut found = self.list_infra_envs(caller, Some(cluster), None).await?;
+        let mut found = self.list_infra_envs(caller, cluster).await?;
         if found.len() > 1 {
             return Err(Error::conflict(format!(
                 "cluster {cluster} has {} infra-envs: apply the files to one of them",

@@ -7,7 +7,7 @@ use rules::NewEvent;
 
 use super::{ApiServer, request};
 use crate::db::events;
-use crate::db::{EventCounts, EventFilter, tx};
+use crate::db::{EventCounts, EventFilter, Page, tx};
 
 /// Bound of name, message and props of a client's event. Units: bytes.
 pub(crate) const EVENT_BYTES: usize = 16 << 10;
@@ -65,14 +65,35 @@ impl ApiServer {
         .await
     }
 
-    /// Events that match the filter, and their counts.
-    pub(crate) async fn list_events(
+    /// Events that match the filter.
+    pub(crate) async fn list_events(&self, filter: &EventFilter) -> Result<Vec<Event>, Error> {
+        let (ids, _) = self.event_ids(filter).await?;
+        let (mut rest, mut events) = (ids.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            let page = self.page_of_events(rest).await?;
+            events.extend(page.records);
+            rest = &rest[page.covered.min(rest.len())..];
+        }
+        Ok(events)
+    }
+
+    /// Ids of the events that match the filter, and their counts.
+    pub(crate) async fn event_ids(
         &self,
         filter: &EventFilter,
-    ) -> Result<(Vec<Event>, EventCounts), Error> {
+    ) -> Result<(Vec<i64>, EventCounts), Error> {
         tx("list events", async || {
             let mut connection = self.pool()?.acquire().await?;
             events::list(&mut connection, filter).await
+        })
+        .await
+    }
+
+    /// A page of those events.
+    pub(crate) async fn page_of_events(&self, ids: &[i64]) -> Result<Page<Event>, Error> {
+        tx("list events", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            events::page(&mut connection, ids).await
         })
         .await
     }

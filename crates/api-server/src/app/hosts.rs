@@ -4,11 +4,12 @@ use model::Error;
 use model::host::{Host, HostStatus, HostUpdateParams};
 use model::ids::{HostId, InfraEnvId};
 use rules::HostState;
+use uuid::Uuid;
 
 use super::logs::LogSource;
 use super::{ApiServer, ClusterTransaction, Scope, render, request};
-use crate::db::hosts;
-use crate::db::tx;
+use crate::db::hosts::{self, HostRow};
+use crate::db::{Page, tx};
 
 /// Statuses in which a host must not be deleted: its disks are being written.
 const BEING_INSTALLED: &[HostStatus] = &[
@@ -19,23 +20,34 @@ const BEING_INSTALLED: &[HostStatus] = &[
 ];
 
 impl ApiServer {
-    /// The hosts of an infra-env.
+    /// Ids of the hosts of an infra-env, in the order of their registration.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn list_hosts(&self, infra_env: InfraEnvId) -> Result<Vec<Host>, Error> {
+    pub(crate) async fn host_ids(&self, infra_env: InfraEnvId) -> Result<Vec<Uuid>, Error> {
         self.infra_env_row(infra_env).await?;
-        let rows = tx("list hosts", async || {
+        tx("list hosts", async || {
             let mut connection = self.pool()?.acquire().await?;
-            hosts::of_infra_env(&mut connection, &self.keys().await, infra_env).await
+            hosts::ids(&mut connection, infra_env).await
+        })
+        .await
+    }
+
+    /// A page of those hosts.
+    pub(crate) async fn page_of_hosts(
+        &self,
+        infra_env: InfraEnvId,
+        ids: &[Uuid],
+    ) -> Result<Page<Host>, Error> {
+        let page = tx("list hosts", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            hosts::page(&mut connection, &self.keys().await, infra_env, ids).await
         })
         .await?;
-        Ok(rows
-            .into_iter()
-            .map(|mut row| {
-                self.check_ins.apply(&mut row.record);
-                render::host_record(&row.record)
-            })
-            .collect())
+        let shown = |mut row: HostRow| {
+            self.check_ins.apply(&mut row.record);
+            render::host_record(&row.record)
+        };
+        Ok(page.with(|rows| rows.into_iter().map(shown).collect()))
     }
 
     /// One host.

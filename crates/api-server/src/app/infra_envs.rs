@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::owners::RecordBound;
 use super::{ApiServer, ClusterTransaction, Scope, events, render, request};
 use crate::auth::Caller;
-use crate::db::{self, InfraEnvRow, OwnedSecret, RecordVersion, tx};
+use crate::db::{self, InfraEnvRow, OwnedSecret, Page, RecordVersion, tx};
 use crate::db::{clusters, events as event_rows, infra_envs, locks};
 use crate::discovery;
 
@@ -151,10 +151,47 @@ impl ApiServer {
     pub(crate) async fn list_infra_envs(
         &self,
         caller: &Caller,
-        cluster: Option<ClusterId>,
-        owner: Option<&str>,
+        cluster: ClusterId,
     ) -> Result<Vec<InfraEnv>, Error> {
-        let mut found = self.stored_infra_envs(cluster).await?;
+        let found = self.stored_infra_envs(Some(cluster)).await?;
+        self.shown(caller, None, found).await
+    }
+
+    /// Ids of infra-envs, oldest first: all or those of one cluster.
+    pub(crate) async fn infra_env_ids(
+        &self,
+        cluster: Option<ClusterId>,
+    ) -> Result<Vec<Uuid>, Error> {
+        tx("list infra-envs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            infra_envs::ids(&mut connection, cluster).await
+        })
+        .await
+    }
+
+    /// A page of those infra-envs: of them, those that `caller` may list, and of one owner.
+    pub(crate) async fn page_of_infra_envs(
+        &self,
+        caller: &Caller,
+        owner: Option<&str>,
+        ids: &[Uuid],
+    ) -> Result<Page<InfraEnv>, Error> {
+        let page = tx("list infra-envs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            infra_envs::page(&mut connection, &self.keys().await, ids).await
+        })
+        .await?;
+        let records = self.shown(caller, owner, page.records).await?;
+        let covered = page.covered;
+        Ok(Page { records, covered })
+    }
+
+    async fn shown(
+        &self,
+        caller: &Caller,
+        owner: Option<&str>,
+        mut found: Vec<InfraEnv>,
+    ) -> Result<Vec<InfraEnv>, Error> {
         found.retain(|one| self.lists(caller, &one.user_name, &one.org_id));
         let mut found: Vec<InfraEnv> = found.into_iter().map(render::infra_env).collect();
         found.retain(|infra_env| owner.is_none_or(|owner| infra_env.user_name == owner));

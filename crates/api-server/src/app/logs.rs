@@ -190,7 +190,7 @@ impl ApiServer {
             limit: Some(EVENTS_LIMIT),
             ..EventFilter::default()
         };
-        let (events, _) = self.list_events(&filter).await?;
+        let events = self.list_events(&filter).await?;
         let record = render::cluster(&stored.snapshot, true);
         let mut members = vec![
             written("cluster_events.json", &events)?,

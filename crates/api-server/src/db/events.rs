@@ -1,5 +1,6 @@
 //! Statements about events.
 
+use futures_util::StreamExt as _;
 use model::events::{Event, EventCategory, EventSeverity};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
@@ -8,6 +9,7 @@ use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use super::Error;
+use super::page::{self, Page, PagedRow};
 
 /// Columns of [`event`].
 macro_rules! columns {
@@ -359,14 +361,13 @@ pub(crate) struct EventCounts {
     pub(crate) chosen: i64,
 }
 
-/// The events and their counts.
+/// Ids of the events, in their order, and their counts.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     filter: &EventFilter,
-) -> Result<(Vec<Event>, EventCounts), Error> {
+) -> Result<(Vec<i64>, EventCounts), Error> {
     let counts = count(connection, filter).await?;
-    let mut query =
-        QueryBuilder::<Postgres>::new(concat!("select ", columns!(), " from events where "));
+    let mut query = QueryBuilder::<Postgres>::new("select id from events where ");
     push_filter(&mut query, filter);
     push_severities(&mut query, filter);
     query.push(if filter.descending {
@@ -379,12 +380,36 @@ pub(crate) async fn list(
         .push_bind(filter.limit)
         .push(" offset ")
         .push_bind(filter.offset);
-    let rows = query.build().fetch_all(connection).await?;
-    let events = rows
-        .iter()
-        .map(event)
-        .collect::<Result<Vec<_>, sqlx::Error>>()?;
-    Ok((events, counts))
+    let ids = query.build_query_scalar().fetch_all(connection).await?;
+    Ok((ids, counts))
+}
+
+/// Some events, as many as a page holds, in the order of `ids`.
+pub(crate) async fn page(connection: &mut PgConnection, ids: &[i64]) -> Result<Page<Event>, Error> {
+    let query = sqlx::query(concat!(
+        "select events.id as id, ",
+        columns!(),
+        " from unnest($1::bigint[]) with ordinality as asked (event, position) \
+         join events on events.id = asked.event order by asked.position"
+    ));
+    let rows = query.bind(ids).fetch(connection);
+    let rows = rows.map(|row| {
+        let row = row?;
+        Ok((row.try_get("id")?, event(&row)?))
+    });
+    page::read(rows, ids, |(_, event)| Ok(event)).await
+}
+
+impl PagedRow for (i64, Event) {
+    type Id = i64;
+
+    fn id(&self) -> i64 {
+        self.0
+    }
+
+    fn length(&self) -> usize {
+        self.1.name.len() + self.1.message.len() + self.1.props.len()
+    }
 }
 
 async fn count(connection: &mut PgConnection, filter: &EventFilter) -> Result<EventCounts, Error> {

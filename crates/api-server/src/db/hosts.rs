@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use model::LargeText;
 use model::host::{Host, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
@@ -13,6 +13,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::check_ins::ExpiredHeartbeats;
+use super::page::{self, Page, PagedRow};
 use super::{Error, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
@@ -83,6 +84,25 @@ impl HostColumns {
             record,
             revision: self.revision,
         })
+    }
+}
+
+impl PagedRow for HostColumns {
+    type Id = Uuid;
+
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn length(&self) -> usize {
+        let texts = [
+            &self.record,
+            &self.inventory,
+            &self.connectivity,
+            &self.validations_info,
+            &self.free_addresses,
+        ];
+        texts.into_iter().map(String::len).sum()
     }
 }
 
@@ -201,6 +221,18 @@ pub(crate) async fn find_all(
     ids: &[HostId],
 ) -> Result<Vec<HostRow>, Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    some(connection, infra_env, &ids)
+        .map(|row| row?.open(keys))
+        .try_collect()
+        .await
+}
+
+/// Rows of some hosts of an infra-env, in the order of their registration.
+fn some<'c>(
+    connection: &'c mut PgConnection,
+    infra_env: InfraEnvId,
+    ids: &'c [Uuid],
+) -> impl Stream<Item = Result<HostColumns, sqlx::Error>> + 'c {
     let rows = sqlx::query_as!(
         HostColumns,
         r#"select hosts.infra_env_id, hosts.id, hosts.record::text as "record!", hosts.inventory,
@@ -211,12 +243,9 @@ pub(crate) async fn find_all(
         where hosts.infra_env_id = $1 and hosts.id = any($2)
         order by hosts.seq"#,
         infra_env.0,
-        &ids
+        ids
     );
     rows.fetch(connection)
-        .map(|row| row?.open(keys))
-        .try_collect()
-        .await
 }
 
 /// The hosts of a cluster, in the order of their registration. Rows are read one by one: their texts are compressed at
@@ -289,6 +318,28 @@ pub(crate) async fn of_infra_env(
         .map(|row| row?.open(keys))
         .try_collect()
         .await
+}
+
+/// Ids of the hosts of an infra-env, in the order of their registration.
+pub(crate) async fn ids(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+) -> Result<Vec<Uuid>, Error> {
+    let ids = sqlx::query_scalar!(
+        "select id from hosts where infra_env_id = $1 order by seq",
+        infra_env.0
+    );
+    Ok(ids.fetch_all(connection).await?)
+}
+
+/// Some hosts of an infra-env, as many as a page holds; `ids` are in the order of their registration.
+pub(crate) async fn page(
+    connection: &mut PgConnection,
+    keys: &KeySet,
+    infra_env: InfraEnvId,
+    ids: &[Uuid],
+) -> Result<Page<HostRow>, Error> {
+    page::read(some(connection, infra_env, ids), ids, |row| row.open(keys)).await
 }
 
 /// The hosts of an infra-env with one of these statuses.

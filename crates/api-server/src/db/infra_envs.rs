@@ -4,7 +4,9 @@ use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::InfraEnv;
 use model::time::Timestamp;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
+use super::page::{self, Page, PagedRow};
 use super::{Error, OwnedSecret, RecordCounts, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
@@ -19,6 +21,23 @@ pub(crate) struct InfraEnvRow {
     pub(crate) pull_secret: String,
     /// Version of the record.
     pub(crate) version: RecordVersion,
+}
+
+struct InfraEnvColumns {
+    id: Uuid,
+    record: String,
+}
+
+impl PagedRow for InfraEnvColumns {
+    type Id = Uuid;
+
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn length(&self) -> usize {
+        self.record.len()
+    }
 }
 
 /// One infra-env.
@@ -69,6 +88,36 @@ pub(crate) async fn find_for_update(
         })
     })
     .transpose()
+}
+
+/// Ids of infra-envs, oldest first: all or those of one cluster.
+pub(crate) async fn ids(
+    connection: &mut PgConnection,
+    cluster: Option<ClusterId>,
+) -> Result<Vec<Uuid>, Error> {
+    let ids = sqlx::query_scalar!(
+        "select id from infra_envs where $1::uuid is null or cluster_id = $1 order by created_at, id",
+        cluster.map(|id| id.0)
+    );
+    Ok(ids.fetch_all(connection).await?)
+}
+
+/// Some infra-envs, as many as a page holds; `ids` are in their order, the oldest first.
+pub(crate) async fn page(
+    connection: &mut PgConnection,
+    keys: &KeySet,
+    ids: &[Uuid],
+) -> Result<Page<InfraEnv>, Error> {
+    let rows = sqlx::query_as!(
+        InfraEnvColumns,
+        r#"select id, record::text as "record!"
+        from infra_envs
+        where id = any($1)
+        order by created_at, id"#,
+        ids
+    );
+    let open = |row: InfraEnvColumns| record::parse(keys, TABLE, row.id, &row.record);
+    page::read(rows.fetch(connection), ids, open).await
 }
 
 /// Infra-envs, oldest first: all or those of one cluster.

@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
 use axum::response::sse::{self, KeepAlive, Sse};
-use axum::{Extension, Json};
 use futures_util::stream::{self, PollNext};
 use futures_util::{Stream, StreamExt as _};
 use model::events::{Event, EventCategory};
@@ -14,6 +15,7 @@ use service::server::ClientAddress;
 
 use super::error::ApiError;
 use super::extract::JsonBody;
+use super::paged_list::paged_list;
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::auth::Caller;
@@ -42,16 +44,20 @@ pub(crate) async fn list(
     State(app): State<ApiServer>,
     caller: Caller,
     query: Query,
-) -> Result<(HeaderMap, Json<Vec<Event>>), ApiError> {
+) -> Result<(HeaderMap, Response), ApiError> {
     let filter = filter(&query)?;
     app.check_events(&caller, &filter).await?;
-    let (events, counts) = app.list_events(&filter).await?;
+    let (ids, counts) = app.event_ids(&filter).await?;
     let mut headers = HeaderMap::new();
     for (name, count) in SEVERITY_COUNTS.into_iter().zip(counts.by_severity) {
         headers.insert(name, HeaderValue::from(count));
     }
     headers.insert(EVENT_COUNT, HeaderValue::from(counts.chosen));
-    Ok((headers, Json(events)))
+    let events = paged_list(ids, move |ids| {
+        let app = app.clone();
+        async move { app.page_of_events(&ids).await }
+    });
+    Ok((headers, events.await?))
 }
 
 /// Server-sent events, one for each event of the filter: `id` resumes the stream in `Last-Event-ID`, `data` is the event

@@ -3,18 +3,25 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use model::host::{BindHostParams, Host, HostIgnitionParams, InstallerArgsParams};
 
 use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody, OfHost, OfValidation};
+use super::paged_list::paged_list;
 use crate::app::ApiServer;
 use crate::auth::Caller;
 
 pub(crate) async fn list(
     State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
-) -> Result<Json<Vec<Host>>, ApiError> {
-    Ok(Json(app.list_hosts(id).await?))
+) -> Result<Response, ApiError> {
+    let ids = app.host_ids(id).await?;
+    paged_list(ids, move |ids| {
+        let app = app.clone();
+        async move { app.page_of_hosts(id, &ids).await }
+    })
+    .await
 }
 
 pub(crate) async fn get(

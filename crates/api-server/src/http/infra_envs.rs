@@ -1,5 +1,7 @@
 //! Handlers of infra-envs.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,6 +13,7 @@ use super::audit::Created;
 use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody};
+use super::paged_list::paged_list;
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::infra_envs::IpxeScript;
@@ -41,10 +44,19 @@ pub(crate) async fn list(
     State(app): State<ApiServer>,
     caller: Caller,
     query: Query,
-) -> Result<Json<Vec<InfraEnv>>, ApiError> {
+) -> Result<Response, ApiError> {
     let cluster = query.id("cluster_id")?.map(ClusterId);
-    let owner = query.text("owner");
-    Ok(Json(app.list_infra_envs(&caller, cluster, owner).await?))
+    let ids = app.infra_env_ids(cluster).await?;
+    let asked = Arc::new((app, caller, query));
+    paged_list(ids, move |ids| {
+        let asked = asked.clone();
+        async move {
+            let (app, caller, query) = &*asked;
+            app.page_of_infra_envs(caller, query.text("owner"), &ids)
+                .await
+        }
+    })
+    .await
 }
 
 pub(crate) async fn get(
