@@ -9,7 +9,9 @@ use axum::body::Body;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use http::StatusCode;
 use http_body_util::BodyExt as _;
+use proxy::Settings;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -38,6 +40,36 @@ async fn answers_are_streamed() {
     assert_eq!(soon(response.chunk()).await.unwrap().unwrap(), "first");
     sender.send(true).unwrap();
     assert_eq!(soon(response.chunk()).await.unwrap().unwrap(), "second");
+}
+
+/// Memory of a long response that is not read, as its limit counts it. Units: bytes.
+const HELD: usize = 112 << 10;
+
+#[tokio::test]
+async fn unread_responses_of_a_client_are_limited() {
+    let limit = |settings: &mut Settings| settings.http.max_waiting_bytes_per_client = 2 * HELD;
+    let world = World::start_with(limit).await;
+    let endless = get(async || {
+        let pieces = stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[b'x'; 4096])));
+        Body::from_stream(pieces)
+    });
+    let replica = world.replica(Router::new().route("/long", endless)).await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    let status = async |path: &str| {
+        let response = client().get(world.url(path)).send().await.unwrap();
+        (response.status(), response)
+    };
+    // One more than the limit: the longest is exempt.
+    let mut unread = Vec::new();
+    for _ in 0..3 {
+        let (answered, response) = status("/long").await;
+        assert_eq!(answered, StatusCode::OK);
+        unread.push(response);
+    }
+    assert_eq!(status("/long").await.0, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(status("/who").await.0, StatusCode::OK, "a short one");
+    unread.pop();
+    eventually(async || status("/long").await.0 == StatusCode::OK).await;
 }
 
 #[tokio::test]
