@@ -24,6 +24,7 @@ mod replica;
 mod retry;
 mod socket;
 mod status;
+mod turns;
 mod upstream;
 
 pub use balance::Forward;

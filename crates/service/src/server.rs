@@ -58,6 +58,7 @@ use request_source::SourceRule;
 pub use settings::HttpSettings;
 pub use streams::{OpenStream, StreamQuota};
 use tls_acceptor::TlsAcceptor;
+pub(crate) use waiting::ClientWaiting;
 use waiting::WaitingBytes;
 pub use waiting::{StreamMemory, count_before_compression};
 

@@ -28,6 +28,37 @@ async fn half_sent_bodies_take_no_permits() {
     }
 }
 
+// limit: forwarded requests of a client whose responses have not begun
+#[tokio::test]
+async fn a_client_has_so_many_turns_at_a_time() {
+    const TURNS: u32 = 64;
+    let world = World::start().await;
+    let (gate, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let hold = {
+        let (gate, held) = (gate.clone(), held.clone());
+        async move || {
+            held.add_permits(1);
+            gate.acquire().await.unwrap().forget();
+        }
+    };
+    let replica = world.replica(Router::new().route("/hold", get(hold))).await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    let mut open = tokio::task::JoinSet::new();
+    for _ in 0..TURNS + 3 {
+        open.spawn(client().get(world.url("/hold")).send());
+    }
+    soon(held.acquire_many(TURNS)).await.unwrap().forget();
+    let other = Ipv4Addr::new(127, 0, 3, 2).into();
+    let answer = soon(slow_clients::post(other, world.proxy, "/reply")).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(held.available_permits(), 0, "the others wait");
+    gate.add_permits(usize::try_from(TURNS).unwrap() + 3);
+    soon(held.acquire_many(3)).await.unwrap().forget();
+    while let Some(answered) = open.join_next().await {
+        assert_eq!(answered.unwrap().unwrap().status(), StatusCode::OK);
+    }
+}
+
 // limit: forwarded requests and tunnels
 #[tokio::test]
 async fn concurrent_requests_are_limited() {

@@ -1,7 +1,8 @@
 //! Concurrency limits of an upstream.
 //!
-//! A request takes a permit when its body is buffered, so that slow clients hold none. Bodies that are too long for
-//! that take one of the upload permits, of which each client has a share; uploads hold up no other request.
+//! A request takes a permit when its body is buffered and its client has a turn, so that slow clients and those with many
+//! requests hold few. Bodies that are too long for that take one of the upload permits, of which each client has a share;
+//! uploads hold up no other request.
 
 use std::net::IpAddr;
 
@@ -11,6 +12,7 @@ use http::{HeaderValue, header};
 use super::balance::Forward;
 use super::headers::MAX_LINES;
 use super::replay_body::{MAX_REPLAY_BYTES, ReplayBody};
+use super::turns::{ClientTurns, TURNS, Turn};
 use crate::limits::{Bound, Limit, Share};
 use crate::server::{ClientQuota, Permit};
 
@@ -22,6 +24,7 @@ const SHARE: usize = 4;
 pub(super) struct ConcurrencyLimits {
     all: ClientQuota,
     uploads: ClientQuota,
+    turns: ClientTurns,
 }
 
 /// Permit of a request in flight.
@@ -38,6 +41,7 @@ impl ConcurrencyLimits {
         Self {
             all: ClientQuota::new(max, 0),
             uploads: ClientQuota::new(uploads, uploads_per_client(uploads)),
+            turns: ClientTurns::default(),
         }
     }
 }
@@ -51,13 +55,14 @@ fn uploads_per_client(uploads: usize) -> usize {
 }
 
 impl Forward {
-    /// Acquires a permit, after the body of a request that is short. Absent when none is left.
+    /// Acquires a permit, after the body of a request that is short, and its client's turn, which lasts until the response
+    /// begins. Absent when no permit is left.
     pub(super) async fn admit(
         &self,
         client: IpAddr,
         head: &Parts,
         body: &ReplayBody,
-    ) -> Option<ConcurrencyPermit> {
+    ) -> Option<(ConcurrencyPermit, Option<Turn>)> {
         let concurrency = &self.balance.concurrency;
         let upload = if body.has_ended() {
             None
@@ -67,11 +72,15 @@ impl Forward {
         } else {
             Some(concurrency.uploads.acquire(Some(client.into())).ok()?)
         };
-        let all = concurrency.all.acquire(None).ok()?;
-        Some(ConcurrencyPermit {
-            _all: all,
+        let turn = match upload {
+            Some(_) => None,
+            None => Some(concurrency.turns.take(client).await),
+        };
+        let permit = ConcurrencyPermit {
+            _all: concurrency.all.acquire(None).ok()?,
             _upload: upload,
-        })
+        };
+        Some((permit, turn))
     }
 }
 
@@ -119,6 +128,12 @@ pub fn limits(max: usize) -> Vec<Limit> {
             "forwarded uploads of a client",
             bound(uploads_per_client(uploads), "requests"),
             "client address and upstream",
+        ),
+        Limit::fixed(
+            "forwarded requests of a client whose responses have not begun",
+            Bound::Count(TURNS as u64, "requests"),
+            "client address and upstream",
+            "waits",
         ),
         Limit::fixed(
             "header lines of a forwarded request",

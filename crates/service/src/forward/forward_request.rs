@@ -20,7 +20,7 @@ use super::replay_body::ReplayBody;
 use super::replica::RequestInFlight;
 use super::retry::{ForwardError, Retry};
 use crate::access_log::AnsweringReplica;
-use crate::server::StreamMemory;
+use crate::server::{ClientWaiting, StreamMemory};
 
 /// `Retry-After` while replicas start. Units: seconds.
 const RETRY_AFTER: &str = "2";
@@ -48,9 +48,10 @@ impl Forward {
         let upgrade = headers::upgrade_of(request.version(), request.headers());
         let from_client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let answering = request.extensions().get::<AnsweringReplica>().cloned();
+        let waiting = request.extensions().get::<ClientWaiting>().cloned();
         let (mut parts, body) = request.into_parts();
         let source = ReplayBody::new(body);
-        let Some(permit) = self.admit(from.client.ip, &parts, &source).await else {
+        let Some((permit, turn)) = self.admit(from.client.ip, &parts, &source).await else {
             balance.metrics.failures.increment(1);
             let text = format!(
                 "{} has reached its limit of concurrent requests",
@@ -61,9 +62,14 @@ impl Forward {
         if source.has_failed() {
             return error_response(balance, &ForwardError::Client);
         }
+        // Before a replica works for a response that would be refused.
+        if let Some(refusal) = waiting.and_then(|it| it.refusal(connection::HELD_BYTES)) {
+            return refusal;
+        }
         prepare(balance, from, upgrade, &mut parts);
         let is_head = parts.method == Method::HEAD;
         let answered = Retry::new(balance, parts, source).run().await;
+        drop(turn);
         if let (Some(answering), Ok((_, lease))) = (&answering, &answered) {
             answering.set(lease.replica.address);
         }

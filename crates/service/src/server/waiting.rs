@@ -64,7 +64,7 @@ struct HeldMemory {
 
 /// The responses that wait for the client of a request; an extension of every request.
 #[derive(Debug, Clone)]
-pub(super) struct ClientWaiting {
+pub(crate) struct ClientWaiting {
     waiting: WaitingBytes,
     client: ClientKey,
 }
@@ -158,6 +158,13 @@ impl ClientWaiting {
                 (refusals::too_many_waiting_bytes(exceeded, is_done), None)
             }
         }
+    }
+
+    /// A refusal, if there is no room for another stream that holds `bytes`.
+    pub(crate) fn refusal(&self, bytes: usize) -> Option<Response> {
+        let held = self.hold(SharedBody::new(Vec::new()), bytes);
+        held.err()
+            .map(|exceeded| refusals::too_many_waiting_bytes(exceeded, false))
     }
 
     /// Counts a response that is in memory as a whole; others pass.
