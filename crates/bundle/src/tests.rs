@@ -16,6 +16,8 @@ use crate::images::blob_path;
 use crate::manifest::{MANIFEST_LIMIT_BYTES, MEMBER_LIMIT_BYTES};
 use crate::{BundleFile, BundleManifest, Encoding, ImageUse, PlannedContent};
 
+mod fuzz;
+
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 const DB: &str = "localhost/atoll/db:0.1.0";
 const HEADING: BundleHeading<'_> = BundleHeading {
@@ -542,11 +544,15 @@ fn content_that_differs_from_its_digest_is_refused() {
 
 /// A file with this manifest, whose checksum is right.
 fn with_manifest(folder: &Path, manifest: &BundleManifest) -> PathBuf {
-    let text = serde_json::to_vec(manifest).unwrap();
-    let sums = crate::writer::sums(&text, None);
+    with_text(folder, &serde_json::to_vec(manifest).unwrap())
+}
+
+/// [`with_manifest`] with the text of one.
+fn with_text(folder: &Path, text: &[u8]) -> PathBuf {
+    let sums = crate::writer::sums(text, None);
     let mut bytes = Vec::new();
     for (path, content) in [
-        ("manifest.json", &*text),
+        ("manifest.json", text),
         ("manifest.sha256", sums.as_bytes()),
     ] {
         let size = content.len() as u64;

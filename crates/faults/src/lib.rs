@@ -9,5 +9,8 @@ mod shim;
 mod tests;
 
 pub use campaign::{Campaign, DONE, FOLDER, Findings};
-pub use mutations::{LONG_RUN, run_binary_mutations, run_binary_mutations_for, run_mutations};
+pub use mutations::{
+    FUZZ_TIME, LONG_RUN, kept, run_binary_mutations, run_binary_mutations_for, run_mutations,
+    with_tar_checksums,
+};
 pub use shim::{Fault, Shim};

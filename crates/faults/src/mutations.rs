@@ -163,6 +163,56 @@ fn binary_edit() -> impl Strategy<Value = BinaryEdit> {
     ]
 }
 
+/// Of the long runs of [`fuzz_tests`](crate::fuzz_tests).
+pub const FUZZ_TIME: Duration = Duration::from_mins(30);
+
+/// For each reader of binary files, a test of so many mutations of a corpus, and an ignored one of half an hour of them.
+#[macro_export]
+macro_rules! fuzz_tests {
+    ($($body:ident: $corpus:expr, $cases:literal, $short:ident, $long:ident;)*) => {
+        $(
+            #[test]
+            fn $short() {
+                $crate::run_binary_mutations(&$corpus, $body, $cases);
+            }
+
+            #[test]
+            #[ignore = "takes half an hour"]
+            fn $long() {
+                let count = $crate::run_binary_mutations_for(&$corpus, $body, $crate::FUZZ_TIME);
+                println!("{count} mutations");
+            }
+        )*
+    };
+}
+
+/// The files that once broke a reader, in a folder that there is with the first of them.
+pub fn kept(folder: &Path) -> Vec<Vec<u8>> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// Units: bytes of a header of a tar archive, and of what follows it.
+const TAR_BLOCK: usize = 512;
+/// Places in a header. Source: POSIX, "ustar Interchange Format".
+const TAR_CHECKSUM: std::ops::Range<usize> = 148..156;
+const TAR_MAGIC: std::ops::Range<usize> = 257..262;
+
+/// A tar archive whose headers have the checksums of their bytes, so that a change in one is not refused for that alone.
+pub fn with_tar_checksums(archive: &[u8]) -> Vec<u8> {
+    let mut archive = archive.to_vec();
+    for block in archive.chunks_exact_mut(TAR_BLOCK) {
+        if &block[TAR_MAGIC] == b"ustar" {
+            block[TAR_CHECKSUM].fill(b' ');
+            let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+            block[TAR_CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        }
+    }
+    archive
+}
+
 /// Runs `body` on binary files and on `cases` mutations of them: numbers in other places or of other values, parts over
 /// other parts, ends before the end.
 pub fn run_binary_mutations(corpus: &[Vec<u8>], body: impl Fn(&[u8]), cases: u32) {

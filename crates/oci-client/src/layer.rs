@@ -334,6 +334,9 @@ fn followed(parent: &str, target: &str, rest: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[path = "layer_fuzz_tests.rs"]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -3,18 +3,15 @@
 //! Images that once broke a reader are kept in `tests/data/broken/FORMAT/`.
 
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use faults::{run_binary_mutations, run_binary_mutations_for};
+use faults::kept;
 use ignition::archive;
 
 use super::erofs::find_in_erofs;
 use super::squashfs::Squashfs;
 use super::{BaseImage, InitrdArchives, full_iso, minimal_iso, nmstatectl_archive, pristine};
 
-/// Of the long runs.
-const TIME: Duration = Duration::from_mins(30);
 const DEPLOYED: [&str; 8] = [
     "ostree",
     "deploy",
@@ -31,20 +28,15 @@ const MOST: u64 = 1 << 20;
 /// The sound images, whose names end with `end`, and the kept broken ones of the format.
 fn corpus(format: &str, end: &str) -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let read = |folder: &Path| -> Vec<(String, Vec<u8>)> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-        let named = files.map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            (name, fs::read(entry.path()).unwrap())
-        });
-        named.collect()
-    };
-    let mut all = read(&data);
-    all.retain(|(name, _)| name.ends_with(end));
-    all.extend(read(&data.join("broken").join(format)));
-    all.sort();
-    all.into_iter().map(|(_, bytes)| bytes).collect()
+    let entries = fs::read_dir(&data).unwrap().map(Result::unwrap);
+    let paths = entries.map(|entry| entry.path());
+    let is_sound = |path: &PathBuf| path.is_file() && path.to_string_lossy().ends_with(end);
+    let mut sound: Vec<_> = paths.filter(is_sound).collect();
+    sound.sort();
+    let sound = sound.iter().map(|path| fs::read(path).unwrap());
+    sound
+        .chain(kept(&data.join("broken").join(format)))
+        .collect()
 }
 
 fn squashfs(bytes: &[u8]) {
@@ -109,25 +101,7 @@ fn ramdisks() -> Vec<Vec<u8>> {
     all
 }
 
-macro_rules! formats {
-    ($($body:ident: $corpus:expr, $cases:literal, $short:ident, $long:ident;)*) => {
-        $(
-            #[test]
-            fn $short() {
-                run_binary_mutations(&$corpus, $body, $cases);
-            }
-
-            #[test]
-            #[ignore = "takes half an hour"]
-            fn $long() {
-                let count = run_binary_mutations_for(&$corpus, $body, TIME);
-                println!("{count} mutations");
-            }
-        )*
-    };
-}
-
-formats! {
+faults::fuzz_tests! {
     squashfs: corpus("squashfs", ".squashfs"), 500, broken_squashfs_images_end_well, half_an_hour_of_broken_squashfs_images_end_well;
     erofs: corpus("erofs", ".erofs"), 300, broken_erofs_images_end_well, half_an_hour_of_broken_erofs_images_end_well;
     iso: isos(), 300, broken_isos_end_well, half_an_hour_of_broken_isos_end_well;

@@ -16,6 +16,7 @@ use crate::content::{
 };
 use crate::progress::RunProgress;
 
+mod fuzz;
 mod kill;
 mod plan;
 mod set;
