@@ -99,6 +99,12 @@ impl Browser {
         }
     }
 
+    /// The values of its cookies, by their names.
+    pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
+        let cookies = self.cookies.iter();
+        cookies.map(|((_, name), text)| (name.as_str(), text.as_str()))
+    }
+
     /// Sends one request with the cookies of its origin; redirects are responses.
     ///
     /// Errors: no response.

@@ -123,7 +123,10 @@ async fn people_log_in_at_a_real_provider() -> Result<()> {
     root.get(&site.url("/api/assisted-install/v2/audit"))
         .await?
         .shows(200, "")?;
+    add_cookies(&mut secrets, &alice)?;
+    add_cookies(&mut secrets, &root)?;
     refreshes(&site, &mut alice).await?;
+    add_cookies(&mut secrets, &alice)?;
     logs_out(&site, &mut alice).await?;
     replayed_codes_revoke_the_tokens(&site).await?;
     // A new log-in, whose token needs no refresh for now; the provider still knows the user.
@@ -134,6 +137,18 @@ async fn people_log_in_at_a_real_provider() -> Result<()> {
     root.get(&site.url(API)).await?.shows(200, "[]")?;
     secrets.are_hidden(&site.installation).await?;
     site.installation.stop().await
+}
+
+fn add_cookies(secrets: &mut KnownSecrets, browser: &Browser) -> Result<()> {
+    let mut cookies = browser
+        .cookies()
+        .filter(|(_, text)| !text.is_empty())
+        .peekable();
+    ensure!(cookies.peek().is_some(), "a session without a cookie");
+    for (name, text) in cookies {
+        secrets.add(&format!("the cookie {name}"), text)?;
+    }
+    Ok(())
 }
 
 /// The provider accepts a refresh token once.

@@ -261,6 +261,31 @@ fn secrets_of(site: &SecuredInstallation) -> Result<KnownSecrets> {
     Ok(secrets)
 }
 
+/// Secrets of the installed cluster.
+async fn add_secrets_of_cluster(
+    site: &SecuredInstallation,
+    secrets: &mut KnownSecrets,
+) -> Result<()> {
+    let clusters = site.send(Method::GET, "/clusters", None).await?;
+    let clusters: Value = clusters.json().await?;
+    let cluster = clusters[0]["id"].as_str().context("no cluster")?;
+    let path = format!("/clusters/{cluster}/credentials");
+    let credentials: Value = site.send(Method::GET, &path, None).await?.json().await?;
+    let password = credentials["password"].as_str().context("no password")?;
+    secrets.add("the password of kubeadmin", password)?;
+    let path = format!("/clusters/{cluster}/downloads/credentials?file_name=kubeconfig");
+    let kubeconfig = site.text(Method::GET, &path, None).await?;
+    let keys = kubeconfig
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("client-key-data: "));
+    let mut keys = keys.peekable();
+    ensure!(keys.peek().is_some(), "no key: {kubeconfig}");
+    for key in keys {
+        secrets.add("a key of the kubeconfig", key)?;
+    }
+    Ok(())
+}
+
 /// Walks the journey of an installation and refused requests with every secret in a wrong place, and looks for each.
 async fn secrets_are_hidden(mut site: SecuredInstallation) -> Result<()> {
     const BMC_PASSWORD: &str = "correct-horse-battery";
@@ -294,6 +319,7 @@ async fn secrets_are_hidden(mut site: SecuredInstallation) -> Result<()> {
         token.context("no token of agents")?,
     )?;
     secrets.add("the password of a BMC", BMC_PASSWORD)?;
+    add_secrets_of_cluster(&site, &mut secrets).await?;
 
     // Requests that fail, with a secret where it does not belong.
     let state = site.installation.state()?.services;

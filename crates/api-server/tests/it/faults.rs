@@ -554,6 +554,33 @@ async fn a_clock_set_back_by_days_ends_no_stage() {
     jump_of_the_clock(-3 * 24 * 3600).await;
 }
 
+/// The database's clock may jump, too: all times are of the server's.
+#[test]
+fn no_statement_asks_the_database_for_the_time() {
+    const CLOCKS: [&str; 7] = [
+        " now()",
+        "(now()",
+        "current_timestamp",
+        "current_date",
+        "clock_timestamp",
+        "localtimestamp",
+        "statement_timestamp",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut lines = 0;
+    for folder in ["src/db", "../../migrations"] {
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            for line in text.lines() {
+                lines += 1;
+                let clock = CLOCKS.iter().find(|clock| line.contains(**clock));
+                assert_eq!(clock, None, "{line}");
+            }
+        }
+    }
+    assert!(lines > 3000, "{lines} lines of statements");
+}
+
 type StepOutput = (&'static str, Value);
 
 /// Replies to the steps of a new host.
