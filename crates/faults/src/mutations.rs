@@ -194,7 +194,7 @@ pub fn kept(folder: &Path) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Units: bytes of a header of a tar archive, and of what follows it.
+/// Units: bytes of a block of a tar archive.
 const TAR_BLOCK: usize = 512;
 /// Places in a header. Source: POSIX, "ustar Interchange Format".
 const TAR_CHECKSUM: std::ops::Range<usize> = 148..156;

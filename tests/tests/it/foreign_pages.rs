@@ -57,9 +57,9 @@ const LISTS: [&str; 7] = [
     "/jobs",
     "/audit",
 ];
-/// What an operator's file may say.
+/// Settings of the site.
 const SETTINGS: &str = "METRICS_ON_PUBLIC_PORT=true\nPUBLIC_CONTAINER_REGISTRIES=quay.io\nALLOWED_HOSTS=*.site.example\n";
-/// Query that tells a request of the log that carried the remembered password.
+/// Query of the request that the log is searched for: it carried the remembered password.
 const REMEMBERED: &str = "n=77";
 /// Name that a stranger's name server would lead to this machine.
 const REBOUND: &str = "rebound.example";

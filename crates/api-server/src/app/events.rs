@@ -7,7 +7,7 @@ use rules::NewEvent;
 
 use super::{ApiServer, request};
 use crate::db::events;
-use crate::db::{EventCounts, EventFilter, Page, tx};
+use crate::db::{EventCounts, EventFilter, RecordPage, tx};
 
 /// Bound of name, message and props of a client's event. Units: bytes.
 pub(crate) const EVENT_BYTES: usize = 16 << 10;
@@ -90,7 +90,7 @@ impl ApiServer {
     }
 
     /// A page of those events.
-    pub(crate) async fn page_of_events(&self, ids: &[i64]) -> Result<Page<Event>, Error> {
+    pub(crate) async fn page_of_events(&self, ids: &[i64]) -> Result<RecordPage<Event>, Error> {
         tx("list events", async || {
             let mut connection = self.pool()?.acquire().await?;
             events::page(&mut connection, ids).await

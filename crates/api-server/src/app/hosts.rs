@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::logs::LogSource;
 use super::{ApiServer, ClusterTransaction, Scope, render, request};
 use crate::db::hosts::{self, HostRow};
-use crate::db::{Page, tx};
+use crate::db::{RecordPage, tx};
 
 /// Statuses in which a host must not be deleted: its disks are being written.
 const BEING_INSTALLED: &[HostStatus] = &[
@@ -37,7 +37,7 @@ impl ApiServer {
         &self,
         infra_env: InfraEnvId,
         ids: &[Uuid],
-    ) -> Result<Page<Host>, Error> {
+    ) -> Result<RecordPage<Host>, Error> {
         let page = tx("list hosts", async || {
             let mut connection = self.pool()?.acquire().await?;
             hosts::page(&mut connection, &self.keys().await, infra_env, ids).await

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::owners::RecordBound;
 use super::{ApiServer, ClusterTransaction, Scope, events, render, request};
 use crate::auth::Caller;
-use crate::db::{self, InfraEnvRow, OwnedSecret, Page, RecordVersion, tx};
+use crate::db::{self, InfraEnvRow, OwnedSecret, RecordPage, RecordVersion, tx};
 use crate::db::{clusters, events as event_rows, infra_envs, locks};
 use crate::discovery;
 
@@ -175,7 +175,7 @@ impl ApiServer {
         caller: &Caller,
         owner: Option<&str>,
         ids: &[Uuid],
-    ) -> Result<Page<InfraEnv>, Error> {
+    ) -> Result<RecordPage<InfraEnv>, Error> {
         let page = tx("list infra-envs", async || {
             let mut connection = self.pool()?.acquire().await?;
             infra_envs::page(&mut connection, &self.keys().await, ids).await
@@ -183,7 +183,7 @@ impl ApiServer {
         .await?;
         let records = self.shown(caller, owner, page.records).await?;
         let covered = page.covered;
-        Ok(Page { records, covered })
+        Ok(RecordPage { records, covered })
     }
 
     async fn shown(

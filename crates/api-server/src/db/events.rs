@@ -9,7 +9,7 @@ use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use super::Error;
-use super::page::{self, Page, PagedRow};
+use super::record_page::{self, PagedRow, RecordPage};
 
 /// Columns of [`event`].
 macro_rules! columns {
@@ -385,7 +385,10 @@ pub(crate) async fn list(
 }
 
 /// Some events, as many as a page holds, in the order of `ids`.
-pub(crate) async fn page(connection: &mut PgConnection, ids: &[i64]) -> Result<Page<Event>, Error> {
+pub(crate) async fn page(
+    connection: &mut PgConnection,
+    ids: &[i64],
+) -> Result<RecordPage<Event>, Error> {
     let query = sqlx::query(concat!(
         "select events.id as id, ",
         columns!(),
@@ -397,7 +400,7 @@ pub(crate) async fn page(connection: &mut PgConnection, ids: &[i64]) -> Result<P
         let row = row?;
         Ok((row.try_get("id")?, event(&row)?))
     });
-    page::read(rows, ids, |(_, event)| Ok(event)).await
+    record_page::read(rows, ids, |(_, event)| Ok(event)).await
 }
 
 impl PagedRow for (i64, Event) {

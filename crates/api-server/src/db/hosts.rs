@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::check_ins::ExpiredHeartbeats;
-use super::page::{self, Page, PagedRow};
+use super::record_page::{self, PagedRow, RecordPage};
 use super::{Error, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
@@ -338,8 +338,8 @@ pub(crate) async fn page(
     keys: &KeySet,
     infra_env: InfraEnvId,
     ids: &[Uuid],
-) -> Result<Page<HostRow>, Error> {
-    page::read(some(connection, infra_env, ids), ids, |row| row.open(keys)).await
+) -> Result<RecordPage<HostRow>, Error> {
+    record_page::read(some(connection, infra_env, ids), ids, |row| row.open(keys)).await
 }
 
 /// The hosts of an infra-env with one of these statuses.

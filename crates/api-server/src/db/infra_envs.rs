@@ -6,7 +6,7 @@ use model::time::Timestamp;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::page::{self, Page, PagedRow};
+use super::record_page::{self, PagedRow, RecordPage};
 use super::{Error, OwnedSecret, RecordCounts, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
@@ -107,7 +107,7 @@ pub(crate) async fn page(
     connection: &mut PgConnection,
     keys: &KeySet,
     ids: &[Uuid],
-) -> Result<Page<InfraEnv>, Error> {
+) -> Result<RecordPage<InfraEnv>, Error> {
     let rows = sqlx::query_as!(
         InfraEnvColumns,
         r#"select id, record::text as "record!"
@@ -117,7 +117,7 @@ pub(crate) async fn page(
         ids
     );
     let open = |row: InfraEnvColumns| record::parse(keys, TABLE, row.id, &row.record);
-    page::read(rows.fetch(connection), ids, open).await
+    record_page::read(rows.fetch(connection), ids, open).await
 }
 
 /// Infra-envs, oldest first: all or those of one cluster.

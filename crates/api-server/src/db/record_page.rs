@@ -9,7 +9,7 @@ pub(crate) const PAGE_BYTES: usize = 512 << 10;
 
 /// Records of a page, in the order in which they were asked for.
 #[derive(Debug)]
-pub(crate) struct Page<T> {
+pub(crate) struct RecordPage<T> {
     /// Without those that are deleted by now.
     pub(crate) records: Vec<T>,
     /// Number of the ids, from the first on, that the page covers.
@@ -32,7 +32,7 @@ pub(super) async fn read<R: PagedRow, T>(
     rows: impl Stream<Item = Result<R, sqlx::Error>>,
     ids: &[R::Id],
     mut open: impl FnMut(R) -> Result<T, Error>,
-) -> Result<Page<T>, Error> {
+) -> Result<RecordPage<T>, Error> {
     let mut rows = std::pin::pin!(rows);
     let (mut records, mut length) = (Vec::new(), 0);
     while let Some(row) = rows.try_next().await? {
@@ -42,17 +42,17 @@ pub(super) async fn read<R: PagedRow, T>(
         if length >= PAGE_BYTES {
             let last = ids.iter().position(|asked| *asked == id);
             let covered = last.map_or(ids.len(), |last| last + 1);
-            return Ok(Page { records, covered });
+            return Ok(RecordPage { records, covered });
         }
     }
     let covered = ids.len();
-    Ok(Page { records, covered })
+    Ok(RecordPage { records, covered })
 }
 
-impl<T> Page<T> {
+impl<T> RecordPage<T> {
     /// The page with other records.
-    pub(crate) fn with<U>(self, records: impl FnOnce(Vec<T>) -> Vec<U>) -> Page<U> {
-        Page {
+    pub(crate) fn with<U>(self, records: impl FnOnce(Vec<T>) -> Vec<U>) -> RecordPage<U> {
+        RecordPage {
             records: records(self.records),
             covered: self.covered,
         }

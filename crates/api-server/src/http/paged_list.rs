@@ -1,5 +1,5 @@
-//! Lists in JSON that are read from the database in pages while their client takes them: whatever their length, a page of
-//! each is in memory, and no connection waits for a client.
+//! Lists in JSON that are read from the database in pages while their client takes them: of the longest, too, one page
+//! is in memory, and no connection waits for a client.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use service::server::StreamMemory;
 
 use super::encoded_json::EncodedJson;
 use super::error::ApiError;
-use crate::db::{PAGE_BYTES, Page};
+use crate::db::{PAGE_BYTES, RecordPage};
 
 /// Ids of the first page.
 const FIRST_PAGE: usize = 32;
@@ -39,7 +39,7 @@ where
     I: Clone + Send + 'static,
     T: Serialize,
     F: FnMut(Vec<I>) -> R + Send + 'static,
-    R: Future<Output = Result<Page<T>, Error>> + Send,
+    R: Future<Output = Result<RecordPage<T>, Error>> + Send,
 {
     let mut list = PagedList {
         ids: ids.into(),
@@ -77,7 +77,7 @@ impl<I, F> PagedList<I, F> {
         I: Clone,
         T: Serialize,
         F: FnMut(Vec<I>) -> R,
-        R: Future<Output = Result<Page<T>, Error>>,
+        R: Future<Output = Result<RecordPage<T>, Error>>,
     {
         let asked: Vec<I> = self.ids.iter().take(self.next).cloned().collect();
         let page = (self.read)(asked).await?;
@@ -116,7 +116,7 @@ mod tests {
             seen.lock().unwrap().push(ids.len());
             let covered = ids.len().min(4);
             let records = ids.into_iter().take(4).filter(|id| id % 2 == 0).collect();
-            std::future::ready(Ok(Page { records, covered }))
+            std::future::ready(Ok(RecordPage { records, covered }))
         };
         let response = paged_list((0..count).collect(), read).await.unwrap();
         (response, pages)
@@ -146,7 +146,7 @@ mod tests {
                 source: None,
             };
             std::future::ready(if pages < 3 {
-                Ok(Page {
+                Ok(RecordPage {
                     records,
                     covered: 1,
                 })

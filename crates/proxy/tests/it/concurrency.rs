@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::slow_clients;
-use crate::world::{World, client, eventually, json_of, soon};
+use crate::world::{Replica, World, client, eventually, json_of, soon};
 
 #[tokio::test]
 async fn half_sent_bodies_take_no_permits() {
@@ -28,21 +28,41 @@ async fn half_sent_bodies_take_no_permits() {
     }
 }
 
-// limit: forwarded requests of a client whose responses have not begun
-#[tokio::test]
-async fn a_client_has_so_many_turns_at_a_time() {
-    const TURNS: u32 = 64;
-    let world = World::start().await;
+/// A replica whose responses at `/hold` wait.
+struct WaitingReplica {
+    _replica: Replica,
+    /// A permit for each response.
+    gate: Arc<Semaphore>,
+    /// A permit of each request that has come.
+    held: Arc<Semaphore>,
+}
+
+async fn hold(world: &World) -> WaitingReplica {
     let (gate, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let hold = {
+    let route = {
         let (gate, held) = (gate.clone(), held.clone());
         async move || {
             held.add_permits(1);
             gate.acquire().await.unwrap().forget();
         }
     };
-    let replica = world.replica(Router::new().route("/hold", get(hold))).await;
+    let replica = world
+        .replica(Router::new().route("/hold", get(route)))
+        .await;
     world.wait_for(std::slice::from_ref(&replica)).await;
+    WaitingReplica {
+        _replica: replica,
+        gate,
+        held,
+    }
+}
+
+// limit: forwarded requests of a client whose responses have not begun
+#[tokio::test]
+async fn a_client_has_so_many_turns_at_a_time() {
+    const TURNS: u32 = 64;
+    let world = World::start().await;
+    let WaitingReplica { gate, held, .. } = &hold(&world).await;
     let mut open = tokio::task::JoinSet::new();
     for _ in 0..TURNS + 3 {
         open.spawn(client().get(world.url("/hold")).send());
@@ -63,16 +83,7 @@ async fn a_client_has_so_many_turns_at_a_time() {
 #[tokio::test]
 async fn concurrent_requests_are_limited() {
     let world = World::start_with(|settings| settings.max_forwarded_requests = 2).await;
-    let (gate, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let hold = {
-        let (gate, held) = (gate.clone(), held.clone());
-        async move || {
-            held.add_permits(1);
-            gate.acquire().await.unwrap().forget();
-        }
-    };
-    let replica = world.replica(Router::new().route("/hold", get(hold))).await;
-    world.wait_for(std::slice::from_ref(&replica)).await;
+    let WaitingReplica { gate, held, .. } = &hold(&world).await;
     let mut open = tokio::task::JoinSet::new();
     for _ in 0..2 {
         open.spawn(client().get(world.url("/hold")).send());

@@ -25,14 +25,14 @@ type TurnTable = HashMap<ClientKey, Arc<Semaphore>>;
 /// A turn of a client; it ends when dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
-    // Before the place, which asks whether somebody else has it.
+    // before the place, which looks for others.
     _permit: Option<OwnedSemaphorePermit>,
-    _place: Place,
+    _place: ClientPlace,
 }
 
 /// A place among the requests of a client.
 #[derive(Debug)]
-struct Place {
+struct ClientPlace {
     turns: ClientTurns,
     client: ClientKey,
     semaphore: Arc<Semaphore>,
@@ -43,7 +43,7 @@ impl ClientTurns {
     pub(super) async fn take(&self, client: IpAddr) -> Turn {
         let client = ClientKey::from(client);
         let new = || Arc::new(Semaphore::new(TURNS));
-        let place = Place {
+        let place = ClientPlace {
             turns: self.clone(),
             client,
             semaphore: self.lock().entry(client).or_insert_with(new).clone(),
@@ -61,7 +61,7 @@ impl ClientTurns {
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientPlace {
     fn drop(&mut self) {
         let mut table = self.turns.lock();
         // That of the table, and this one: others are added under the lock alone.
