@@ -2,13 +2,12 @@
 
 use http::header;
 use serde_json::json;
-use testkit::chromium;
 use testkit::ports::free_port;
 
 use crate::openid::{Browser, OpenIdSite, origin};
 use crate::server;
 
-const KEY: &str = "a key that all replicas share, of 32 bytes or more";
+pub(crate) const KEY: &str = "a key that all replicas share, of 32 bytes or more";
 const API: &str = "/api/assisted-install/v2/clusters";
 
 #[tokio::test]
@@ -697,29 +696,4 @@ async fn without_authentication_nothing_changes() {
             assert_eq!(seen.location(), format!("/status{path}"));
         }
     }
-}
-
-#[tokio::test]
-async fn a_browser_logs_in() {
-    let Some(browser) = chromium::find() else {
-        return;
-    };
-    let site = OpenIdSite::start().await;
-    let webui = site.webui(KEY, |_| {}).await;
-    let visit = chromium::visit(&browser, &webui.url("/status/infra-envs"), 6)
-        .await
-        .unwrap();
-    assert!(
-        visit.dom.contains(r#"id="account"><a href="/token""#),
-        "{}",
-        visit.dom
-    );
-    assert!(
-        visit.dom.contains(r#"role="alert" hidden="""#),
-        "{}",
-        visit.dom
-    );
-    assert!(visit.console.is_empty(), "{:?}", visit.console);
-    let tokens = site.provider.state.lock().unwrap().all_tokens.clone();
-    assert!(!tokens.is_empty() && tokens.iter().all(|token| !visit.dom.contains(token)));
 }

@@ -4,6 +4,7 @@
 
 mod browser;
 mod login;
+mod login_in_browser;
 mod openid;
 mod proxy;
 mod registry;
