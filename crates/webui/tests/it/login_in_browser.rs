@@ -12,7 +12,7 @@ use crate::login::KEY;
 use crate::openid::{Browser, OpenIdSite, ProviderState};
 use crate::server;
 
-/// Part of the page for a person who is logged in.
+/// Part of the page of a logged-in person.
 const LOGGED_IN: &str = r#"id="account"><a href="/token""#;
 /// A text that would load an image and run a script if it were parsed as HTML.
 const EVIL: &str = r#"<img%20src="http://outside.test/x"%20onerror="document.title='taken'">"#;
