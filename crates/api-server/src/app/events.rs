@@ -11,6 +11,8 @@ use crate::db::{EventCounts, EventFilter, RecordPage, tx};
 
 /// Bound of name, message and props of a client's event. Units: bytes.
 pub(crate) const EVENT_BYTES: usize = 16 << 10;
+/// Events that are asked for at a time: those beyond a page are sent in vain.
+const EVENTS_AT_ONCE: usize = 1000;
 
 /// Converts events of the rules into stored events.
 pub(super) fn to_record(events: &[NewEvent], now: Timestamp) -> Vec<Event> {
@@ -70,7 +72,9 @@ impl ApiServer {
         let (ids, _) = self.event_ids(filter).await?;
         let (mut rest, mut events) = (ids.as_slice(), Vec::new());
         while !rest.is_empty() {
-            let page = self.page_of_events(rest).await?;
+            let page = self
+                .page_of_events(&rest[..rest.len().min(EVENTS_AT_ONCE)])
+                .await?;
             events.extend(page.records);
             rest = &rest[page.covered.min(rest.len())..];
         }
