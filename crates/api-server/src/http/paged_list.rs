@@ -88,7 +88,7 @@ impl<I, F> PagedList<I, F> {
         let count = asked.len();
         let page = (self.read)(asked).await?;
         self.ids.drain(..page.covered.min(self.ids.len()));
-        // By what was read, not by what is shown of it: the caller may see none of the rows.
+        // By the rows read, not by those shown: the caller may see none of them.
         self.next = match page.covered {
             covered if covered < count => covered.max(1),
             _ => (2 * count).clamp(1, MAX_PAGE),

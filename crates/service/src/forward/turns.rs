@@ -25,7 +25,7 @@ type TurnTable = HashMap<ClientKey, Arc<Semaphore>>;
 /// A turn of a client; it ends when dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
-    // before the place, which looks for others.
+    // Before the place, which looks for others.
     _permit: Option<OwnedSemaphorePermit>,
     _place: ClientPlace,
 }
