@@ -36,6 +36,7 @@ use super::sessions::Sessions;
 use super::verified::Verified;
 use super::{CollectedGarbage, ContentStore, Referrer, Result, StoreError, StoredContent, Usage};
 use bucket::{Bucket, BucketError};
+use collection_marks::MarkSightings;
 use layout::BucketLayout;
 use oci::{Algorithm, Digest, Manifest, Repository, Tag, Target};
 use uploads::BucketSession;
@@ -101,6 +102,7 @@ struct BucketInner {
     manifests: ManifestCache,
     checked_blobs: CheckedBlobs,
     verified: Verified,
+    mark_sightings: MarkSightings,
     /// Units: bytes.
     part_bytes: u64,
     large_writes: Semaphore,
@@ -127,6 +129,7 @@ impl BucketStore {
             manifests: ManifestCache::default(),
             checked_blobs: CheckedBlobs::default(),
             verified: Verified::default(),
+            mark_sightings: MarkSightings::default(),
             part_bytes,
             large_writes: Semaphore::new(LARGE_WRITES),
         });

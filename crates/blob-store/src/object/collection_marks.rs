@@ -21,11 +21,14 @@
 //! A failed push is not rolled back: a manifest whose blobs were removed between 2 and 5 stays without tags, as after
 //! a crash at that point, since another client may have pushed the same one.
 
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
 use object_store::path::Path;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::BucketInner;
@@ -38,8 +41,9 @@ use oci::Digest;
 pub(super) const ATTEMPTS: usize = 5;
 /// Validity of a mark: its collection removes nothing later.
 const MARK_VALID: Duration = Duration::from_secs(30);
-/// Age at which a mark belongs to a dead collection: twice its validity plus the timeout of its last request.
-const MARK_DEAD_AFTER: Duration = Duration::from_mins(2);
+/// Time since its first sighting after which a mark belongs to a dead collection: twice its validity plus the timeout of
+/// its last request.
+const MARK_DEAD_AFTER: Duration = Duration::from_secs(90);
 /// Poll interval of marks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The clock of a bucket may have a resolution of a second.
@@ -51,6 +55,25 @@ pub(super) struct CollectionMark {
     bucket: Bucket,
     key: Path,
     until: Instant,
+}
+
+/// Marks of other replicas' collections, each with its first sighting by this replica. Pushes share them: a dead mark is
+/// found, too, when each client gives up earlier.
+#[derive(Debug, Default)]
+pub(super) struct MarkSightings(Mutex<HashMap<String, Instant>>);
+
+impl MarkSightings {
+    /// Records the marks that exist now, and returns the dead ones.
+    fn record(&self, marks: &[String]) -> Vec<String> {
+        let mut sightings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sightings.retain(|id, _| marks.contains(id));
+        for id in marks {
+            sightings.entry(id.clone()).or_insert_with(Instant::now);
+        }
+        let is_dead = |first: &Instant| first.elapsed() > MARK_DEAD_AFTER;
+        let dead = sightings.iter().filter(|(_, first)| is_dead(first));
+        dead.map(|(id, _)| id.clone()).collect()
+    }
 }
 
 impl BucketInner {
@@ -66,19 +89,22 @@ impl BucketInner {
 
     /// Waits until the marks that exist now are removed; removes them itself when they are dead.
     pub(super) async fn wait_for_collections(&self) -> Result<()> {
-        let began = Instant::now();
-        let mut seen = self.marks().await?;
-        while !seen.is_empty() {
-            if began.elapsed() > MARK_DEAD_AFTER {
+        let mut pending = self.marks().await?;
+        let mut marks = pending.clone();
+        loop {
+            let dead = self.mark_sightings.record(&marks);
+            if !dead.is_empty() {
                 tracing::warn!("a garbage collection crashed; its mark is removed");
-                let keys = seen.iter().map(|id| self.layout.collection(id)).collect();
-                return Ok(self.bucket.delete(keys).await?);
+                let keys = dead.iter().map(|id| self.layout.collection(id)).collect();
+                self.bucket.delete(keys).await?;
+            }
+            pending.retain(|id| marks.contains(id) && !dead.contains(id));
+            if pending.is_empty() {
+                return Ok(());
             }
             tokio::time::sleep(POLL_INTERVAL).await;
-            let marks = self.marks().await?;
-            seen.retain(|id| marks.contains(id));
+            marks = self.marks().await?;
         }
-        Ok(())
     }
 
     pub(super) async fn mark(&self) -> Result<CollectionMark> {

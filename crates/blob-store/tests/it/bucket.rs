@@ -587,6 +587,25 @@ async fn nothing_is_left_of_a_replica_that_crashed_during_an_upload() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_crashed_collection_delays_pushes_for_a_bounded_time_although_clients_give_up() {
+    let memory = Memory::new(1000);
+    let store = open(&memory).await;
+    let mark = ".atoll/collections/crashed";
+    memory
+        .put(&mark.into(), PutPayload::default())
+        .await
+        .unwrap();
+    let patience = Duration::from_mins(1);
+    let mut pushed = Vec::new();
+    for content in [b"1", b"2", b"3"] {
+        pushed.push(tokio::time::timeout(patience, push(&store, content)).await);
+    }
+    assert!(pushed[0].is_err(), "the mark may be of a living collection");
+    assert!(pushed[1].is_ok() && pushed[2].is_ok());
+    assert!(!memory.keys().await.contains(&mark.to_owned()));
+}
+
 #[tokio::test]
 async fn the_first_read_after_a_restart_detects_damage() {
     let memory = Memory::new(1000);
