@@ -142,6 +142,16 @@ impl RegistryError {
         )
     }
 
+    /// The task that collects garbage panicked.
+    pub(crate) fn collection_panicked() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "UNKNOWN",
+            "the collection ended unexpectedly; the registry's log names the cause",
+            &Value::Null,
+        )
+    }
+
     /// No route leads there.
     pub(super) fn no_route() -> Self {
         Self::new(

@@ -49,6 +49,7 @@ impl ServerSettings for Settings {
 
     fn limits(&self) -> Vec<Limit> {
         let mut limits = crate::auth::limits();
+        limits.push(crate::gc::limit());
         limits.extend(crate::http::limits());
         limits
     }
