@@ -94,15 +94,20 @@ async fn check(http: &Client, base: &str, ledger: &Ledger) {
     }
 }
 
-/// Until the server at `base` ends.
+/// Until the server at `base` ends. After a kill in the middle of a collection, pushes to a bucket wait longer than the
+/// client does.
 async fn work(http: Client, base: String, seed: u64, ledger: Arc<Ledger>) {
     let mut random = StdRng::seed_from_u64(seed);
-    while push(&http, &base, &mut random, &ledger).await.is_ok() {}
+    let is_up = |pushed: reqwest::Result<()>| pushed.err().is_none_or(|error| error.is_timeout());
+    while is_up(push(&http, &base, &mut random, &ledger).await) {}
 }
 
 async fn collect(http: Client, base: String) {
     let url = format!("{base}/v2/_atoll/gc");
-    while http.post(&url).send().await.is_ok() {}
+    // The headers come before the collection ends.
+    while let Ok(collecting) = http.post(&url).send().await {
+        collecting.bytes().await.ok();
+    }
 }
 
 /// The settings may name a bucket, which is not killed.
