@@ -77,6 +77,8 @@ const BROWSERS: [&str; 5] = [
 const WRITERS: &str = "writes_the_next_";
 /// Tests that emulate machines, whose firmware has timeouts of its own: in a full run, nothing runs beside them.
 const EMULATED: &str = "emulated::";
+/// Tests that mutate files for a fixed time: in a full run, all at once in a stage of their own.
+const FUZZ: &str = "half_an_hour_of_";
 
 /// Tests of a pod in a network namespace: the engine has one name server for all pods, in the namespace of the first one.
 const INSTALLED: &str = "install::";
@@ -267,16 +269,24 @@ fn tests(report: &mut TestReport, full: bool) {
         .programs
         .iter()
         .partition(|program| program.is_integration);
-    report.add_tests("unit tests", || programs::run(unit, &arguments, prepare));
-    let others = if full {
-        [&arguments[..], &["--skip", EMULATED]].concat()
-    } else {
-        arguments
-    };
+    if full {
+        arguments.extend(["--skip", FUZZ, "--skip", EMULATED]);
+    }
+    report.add_tests("unit tests", || {
+        programs::run(unit.iter().copied(), &arguments, prepare)
+    });
     report.add_tests("integration tests", || {
-        programs::run(integration.iter().copied(), &others, prepare)
+        programs::run(integration.iter().copied(), &arguments, prepare)
     });
     if full {
+        // All at once: each takes its half hour by the clock.
+        let arguments = [
+            FUZZ,
+            "--include-ignored",
+            "--test-threads=8",
+            "--show-output",
+        ];
+        report.add_tests("fuzzing", || programs::run(unit, &arguments, prepare));
         let systems = integration.into_iter().filter(|it| it.is_of("tests", "it"));
         let arguments = [EMULATED, "--include-ignored", "--test-threads=2"];
         report.add_tests("emulated machines", || {
