@@ -9,7 +9,7 @@ mod yaml;
 
 pub use json::from_json;
 pub use node::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
-pub use yaml::from_yaml;
+pub use yaml::{documents_from_yaml, from_yaml};
 
 /// Units: bytes. Larger than any configuration that a boot image or the machine-config server takes.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;

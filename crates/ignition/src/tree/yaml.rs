@@ -17,6 +17,18 @@ const YAML_TAGS: &str = "tag:yaml.org,2002:";
 ///
 /// Errors: malformed YAML, a key that comes twice, or more than the bounds of [`tree`](super) allow.
 pub fn from_yaml(text: &str) -> Result<ConfigNode, TreeError> {
+    let empty = || ConfigNode::scalar(SourcePosition::START, ScalarKind::Null, "");
+    Ok(read(text, 1)?.pop().unwrap_or_else(empty))
+}
+
+/// Reads all documents; the bounds are those of one.
+///
+/// Errors: as [`from_yaml`].
+pub fn documents_from_yaml(text: &str) -> Result<Vec<ConfigNode>, TreeError> {
+    read(text, usize::MAX)
+}
+
+fn read(text: &str, most: usize) -> Result<Vec<ConfigNode>, TreeError> {
     check_length(text.len())?;
     let mut options = Options::default();
     options.set_emit_comments(false);
@@ -27,15 +39,20 @@ pub fn from_yaml(text: &str) -> Result<ConfigNode, TreeError> {
         open_end: (!last_line.trim_matches(' ').is_empty()).then_some(text.len()),
         ..TreeBuilder::default()
     };
+    let mut documents = Vec::new();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| not_yaml(&error))?;
         if matches!(event, Event::DocumentEnd) {
-            break;
+            documents.extend(builder.root.take());
+            builder.anchors.clear();
+            if documents.len() == most {
+                break;
+            }
+            continue;
         }
         builder.event(event, span)?;
     }
-    let empty = || ConfigNode::scalar(SourcePosition::START, ScalarKind::Null, "");
-    Ok(builder.root.unwrap_or_else(empty))
+    Ok(documents)
 }
 
 fn not_yaml(error: &ScanError) -> TreeError {
