@@ -29,7 +29,8 @@ mod schema;
 pub use rules::static_network::NetworkFile;
 
 use catalog::located::{Position, Value};
-use rules::static_network::keyfiles_of;
+use ignition::tree::{SourcePosition, from_yaml};
+use rules::static_network::{keyfiles_of, problems};
 
 use crate::check::finding::FindingList;
 use crate::check::shape::{self, ShapeMode};
@@ -137,12 +138,25 @@ fn of_nmstate(
     findings: &mut FindingList<'_>,
 ) -> NodeNetwork {
     let text = String::from_utf8_lossy(content);
-    let keyfiles = keyfiles_of("nmstate", &text).unwrap_or_else(|error| {
-        let at = (node.root.place, String::new());
-        let texts = [error.to_string(), String::new()];
-        findings.add(FindingSeverity::Error, node, at, texts);
-        Vec::new()
-    });
+    let mut refuse = |place: Position, path: &str, reason: String| {
+        let at = (place, path.to_owned());
+        findings.add(FindingSeverity::Error, node, at, [reason, String::new()]);
+    };
+    let document = from_yaml(&text);
+    let problems = document.map(|document| problems(&document, None));
+    let problems = problems.unwrap_or_default();
+    for problem in &problems {
+        let SourcePosition { line, column } = problem.at;
+        let path = problem.path.trim_start_matches('.');
+        refuse(Position { line, column }, path, problem.reason.clone());
+    }
+    let mut keyfiles = Vec::new();
+    if problems.is_empty() {
+        match keyfiles_of("nmstate", &text) {
+            Ok(found) => keyfiles = found,
+            Err(error) => refuse(node.root.place, "", error.to_string()),
+        }
+    }
     NodeNetwork {
         hostname: hostname(node, &["hostname", "config"], findings),
         keyfiles,

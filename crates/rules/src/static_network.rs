@@ -5,6 +5,8 @@
 //! everything, but needs an archived YAML parser, D-Bus types, and members of JSON objects in insertion order, which it
 //! would switch on for the whole workspace. The tests' golden files are its output.
 
+mod check;
+mod check_table;
 mod connection;
 mod dns;
 mod ip;
@@ -18,12 +20,15 @@ mod state;
 
 use std::collections::BTreeMap;
 
+use ignition::tree::{ConfigNode, from_yaml};
 use model::Error;
 use model::infra_env::HostStaticNetworkConfig;
 use serde_json::Value;
 
 use crate::versions::Number;
 use state::NetworkState;
+
+pub use check::{NetworkProblem, problems};
 
 /// First version whose live image has nmstate's service. Source: assisted-service,
 /// pkg/staticnetworkconfig/backward_compatibility.go.
@@ -67,7 +72,7 @@ pub fn files(
     form: NetworkForm,
 ) -> Result<Vec<NetworkFile>, Error> {
     let field = format!("static_network_config[{index}].network_yaml");
-    let state = parse(&field, &host.network_yaml)?;
+    let state = parse(&field, &host.network_yaml)?.to_json();
     let mut files = match form {
         NetworkForm::Policy => vec![NetworkFile {
             name: format!("ymlFile{index}.yml"),
@@ -89,18 +94,31 @@ pub fn files(
 ///
 /// Errors: `Invalid` naming `field` – the configuration does not parse, or keyfiles cannot express it.
 pub fn keyfiles_of(field: &str, yaml: &str) -> Result<Vec<NetworkFile>, Error> {
-    keyfiles(parse(field, yaml)?).map_err(|reason| Error::invalid(field, reason))
+    keyfiles(parse(field, yaml)?.to_json()).map_err(|reason| Error::invalid(field, reason))
 }
 
-/// The configuration as data.
+/// The configuration with its positions.
 ///
 /// Errors: `Invalid` – not YAML.
-pub(crate) fn parse(field: &str, yaml: &str) -> Result<Value, Error> {
-    serde_yaml::from_str(yaml)
-        .map_err(|error| Error::invalid(field, format!("is not YAML: {error}")))
+pub(crate) fn parse(field: &str, yaml: &str) -> Result<ConfigNode, Error> {
+    from_yaml(yaml).map_err(|error| Error::invalid(field, error.to_string()))
 }
 
-fn keyfiles(state: Value) -> Result<Vec<NetworkFile>, String> {
+/// Of interfaces that are absent, nmstate reads the name alone.
+fn strip_absent(state: &mut Value) {
+    let interfaces = state.get_mut("interfaces").and_then(Value::as_array_mut);
+    for interface in interfaces.into_iter().flatten() {
+        let is_absent = interface
+            .get("state")
+            .is_some_and(|state| state == "absent");
+        if let (true, Some(members)) = (is_absent, interface.as_object_mut()) {
+            members.retain(|name, _| name == "name" || name == "state");
+        }
+    }
+}
+
+fn keyfiles(mut state: Value) -> Result<Vec<NetworkFile>, String> {
+    strip_absent(&mut state);
     let state: NetworkState = serde_path_to_error::deserialize(state).map_err(|error| {
         let path = error.path().to_string();
         format!("at {path}: {}", error.into_inner())
@@ -139,5 +157,9 @@ fn names_by_mac(host: &HostStaticNetworkConfig) -> String {
     lines.concat()
 }
 
+#[cfg(test)]
+mod check_tests;
+#[cfg(test)]
+mod corpus_tests;
 #[cfg(test)]
 mod tests;

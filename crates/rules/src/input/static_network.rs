@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use model::Error;
 use model::infra_env::{HostStaticNetworkConfig, InfraEnv};
-use serde_json::Value;
 
 use super::refusal::refuse;
 use crate::bounds::{NETWORK_NICS, NETWORK_YAML_BYTES, NETWORKS, NIC_NAME_BYTES};
-use crate::static_network::{NetworkForm, files, parse};
+use crate::static_network::{NetworkForm, files, parse, problems};
 
 const FIELD: &str = "static_network_config";
+/// Mistakes of one host that a refusal lists.
+const LISTED: usize = 20;
 
 /// Checks the static network configuration of all hosts, whichever form their image takes.
 /// Source: assisted-service, pkg/staticnetworkconfig/generator.go, ValidateStaticConfigParamsYAML.
@@ -36,7 +37,15 @@ pub fn static_network_config(hosts: &[HostStaticNetworkConfig]) -> Result<(), Er
                 format!("has {size} bytes, the limit of a host is {NETWORK_YAML_BYTES}"),
             ));
         }
-        interfaces(&field, &parse(&field, &host.network_yaml)?, &names)?;
+        let mistakes = problems(&parse(&field, &host.network_yaml)?, Some(&names));
+        if !mistakes.is_empty() {
+            let texts: Vec<String> = mistakes
+                .iter()
+                .take(LISTED)
+                .map(ToString::to_string)
+                .collect();
+            return Err(Error::invalid(field, texts.join("\n")));
+        }
     }
     Ok(())
 }
@@ -120,64 +129,6 @@ fn is_nic_name(name: &str) -> bool {
     (1..=NIC_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
-/// Source: assisted-service, pkg/staticnetworkconfig/generator.go, validateInterfaceNamesExistenceYAML.
-fn interfaces(field: &str, state: &Value, names: &BTreeSet<&str>) -> Result<(), Error> {
-    let Some(list) = state.get("interfaces").and_then(Value::as_array) else {
-        return Err(Error::invalid(
-            field,
-            "has no list of interfaces: write \"interfaces:\" and one item for each interface",
-        ));
-    };
-    let text = |interface: &Value, member: &str| {
-        let value = interface.get(member).and_then(Value::as_str);
-        value.unwrap_or_default().to_owned()
-    };
-    let by_mac: BTreeSet<String> = list
-        .iter()
-        .filter(|interface| text(interface, "identifier") == "mac-address")
-        .map(|interface| text(interface, "name"))
-        .collect();
-    let is_known =
-        |name: &str| names.contains(name) || by_mac.contains(name) || is_predictable(name);
-    for interface in list {
-        let name = text(interface, "name");
-        if name.is_empty() {
-            return Err(Error::invalid(
-                field,
-                "an interface has no name: add \"name:\"",
-            ));
-        }
-        let ports = interface
-            .pointer("/link-aggregation/port")
-            .and_then(Value::as_array);
-        let unknown = match text(interface, "type").as_str() {
-            "" | "ethernet" | "802-3-ethernet" => Some(name).filter(|name| !is_known(name)),
-            "bond" => ports
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .find(|port| !is_known(port))
-                .map(str::to_owned),
-            _ => None,
-        };
-        if let Some(name) = unknown {
-            return Err(refuse(
-                field,
-                &name,
-                "is not in mac_interface_map: add its MAC address there",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Whether the kernel gives a NIC this name by its place in the machine, so that it needs no MAC address. Source:
-/// systemd.net-naming-scheme(7).
-fn is_predictable(name: &str) -> bool {
-    let place = name.strip_prefix("en").and_then(|rest| rest.bytes().next());
-    place.is_some_and(|byte| b"PsvxXbucaipod".contains(&byte))
-}
-
 pub(crate) fn is_mac(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     parts.len() == 6
@@ -206,7 +157,7 @@ mod tests {
         }
     }
 
-    const YAML: &str = "interfaces:\n- name: eth0\n  type: ethernet\n- name: bond0\n  type: bond\n";
+    const YAML: &str = "interfaces:\n- name: eth0\n  type: ethernet\n- name: bond0\n  type: bond\n  link-aggregation: {mode: 802.3ad}\n";
 
     #[test]
     fn good_configuration_passes() {
@@ -239,7 +190,7 @@ mod tests {
             (
                 "port unknown",
                 vec![host(
-                    "interfaces:\n- name: bond0\n  type: bond\n  link-aggregation:\n    port: [eth1]\n",
+                    "interfaces:\n- name: bond0\n  type: bond\n  link-aggregation:\n    mode: 1\n    port: [eth1]\n",
                     &[one],
                 )],
             ),
@@ -261,7 +212,7 @@ mod tests {
             "interfaces: [{name: eno1, type: ethernet}]",
             "interfaces: [{name: lan, type: ethernet, identifier: mac-address}]",
             "interfaces: [{name: wlan0, type: wifi}]",
-            "interfaces: [{name: b, type: bond, link-aggregation: {port: [eth0, ens3]}}]",
+            "interfaces: [{name: b, type: bond, link-aggregation: {mode: active-backup, port: [eth0, ens3]}}]",
         ] {
             static_network_config(&[host(yaml, &one)]).unwrap();
         }
