@@ -1,5 +1,6 @@
 //! Site files without their secrets, which rehearsals do not need: for programs that store a request.
 
+use ignition::tree::ConfigNode;
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -14,10 +15,13 @@ const LOGIN: &str = "cmVoZWFyc2FsOnJlaGVhcnNhbA==";
 ///
 /// Errors: Invalid – it is not YAML.
 pub fn redacted(site: &str) -> Result<String, Error> {
-    let documents = rules::declaration::documents(site);
-    let mut documents = documents.map_err(|error| Error::invalid("site", error.chain()))?;
+    let documents = rules::declaration::documents("site", site);
+    let documents = documents.map_err(|error| Error::invalid("site", error.chain()))?;
+    let documents = documents.iter().map(ConfigNode::to_json);
     // Their records name secrets, and nothing reads them.
-    documents.retain(|document| document.get("kind") != Some(&json!("Secret")));
+    let mut documents: Vec<Value> = documents
+        .filter(|document| document.get("kind") != Some(&json!("Secret")))
+        .collect();
     documents.iter_mut().for_each(redact);
     // JSON is YAML.
     let documents: Vec<_> = documents.iter().map(Value::to_string).collect();
@@ -41,7 +45,7 @@ fn redact_members(members: &mut Map<String, Value>) {
     for (name, value) in members {
         let lower = name.to_lowercase();
         match value {
-            Value::String(text) if name == "pullSecret" => *text = pull_secret(text),
+            Value::String(text) if lower == "pullsecret" => *text = pull_secret(text),
             Value::String(text) if SECRET_NAMES.iter().any(|part| lower.contains(part)) => {
                 "removed".clone_into(text);
             }
@@ -85,7 +89,8 @@ mod tests {
             ---\nkind: Secret\ndata: {password: hidden}\n---\nkind: AgentConfig\nhosts: [{hostname: b}]\n";
         let found = redacted(site).unwrap();
         assert!(!found.contains("hidden"), "{found}");
-        let documents = rules::declaration::documents(&found).unwrap();
+        let documents = rules::declaration::documents("site", &found).unwrap();
+        let documents: Vec<Value> = documents.iter().map(ConfigNode::to_json).collect();
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[0]["proxy"]["httpsProxy"], "http://proxy:1/");
         assert_eq!(
@@ -98,8 +103,8 @@ mod tests {
             json!({ "auths": { "a.example": { "auth": LOGIN } } })
         );
         assert_eq!(
-            redacted("pullSecret: hidden").unwrap(),
-            r#"{"pullSecret":"removed"}"#
+            redacted("PullSecret: hidden").unwrap(),
+            r#"{"PullSecret":"removed"}"#
         );
         assert!(redacted("a: [").is_err());
     }

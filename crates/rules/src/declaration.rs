@@ -1,29 +1,38 @@
 //! Declarations: the agent-based installer's input files as the wanted state of a cluster, its infra-env and its
 //! expected hosts.
 //!
-//! A member that the files leave out keeps its value. Every member is honoured or refused, none is ignored. Invariant:
-//! the exported files of any state, read again, change nothing.
+//! A member that the files leave out, or that is null, keeps its value. Every member is honoured, refused or noted as
+//! one without effect: `schema` has the table. Invariant: the exported files of any state, read again, change nothing.
 //!
 //! Source: openshift/installer, pkg/types/installconfig.go, pkg/types/agent/agent_config_type.go.
 
+mod agent_file;
+#[cfg(test)]
+mod corpus_tests;
 mod current;
+mod export;
 mod files;
 mod hosts;
+mod install_file;
+mod members;
+mod overrides;
 mod plan;
-mod refused;
+mod problems;
+mod schema;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
+use model::cluster::{ClusterPlatform, LoadBalancerType};
 use model::network::NetworkType;
 use model::versions::CpuArchitecture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use current::{CurrentState, declare};
-pub use files::{documents, parse, print, read_documents};
+pub use export::print;
+pub use files::{FileText, documents, parse, read_documents};
 pub use hosts::{DeclaredHost, DeclaredInterface};
 pub use plan::{ApplyPlan, cluster_params, infra_env_params, plan};
+pub use problems::ReadPurpose;
 
 /// The wanted state: the members of both files that are present.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,20 +61,24 @@ pub struct Declaration {
     pub control_plane: Option<i64>,
     /// Number of workers, which no record holds.
     pub workers: Option<i64>,
+    /// Number of arbiters, which no record holds.
+    pub arbiters: Option<i64>,
     /// Architecture of all pools.
     pub architecture: Option<CpuArchitecture>,
     /// Hyperthreading of masters and of workers.
     pub hyperthreading: Option<(bool, bool)>,
-    /// Whether the user manages the network (platform none).
-    pub user_managed: Option<bool>,
+    /// Platform.
+    pub platform: Option<ClusterPlatform>,
+    /// Load balancer of the virtual addresses.
+    pub load_balancer: Option<LoadBalancerType>,
     /// Virtual addresses of the API.
     pub api_vips: Option<Vec<String>>,
     /// Virtual addresses of ingress.
     pub ingress_vips: Option<Vec<String>>,
     /// Proxies: HTTP, HTTPS, and exceptions.
     pub proxy: Option<[String; 3]>,
-    /// Members that become overrides of the generated install-config.
-    pub overrides: BTreeMap<String, Value>,
+    /// Members that override the generated install-config, as an object like it.
+    pub overrides: Map<String, Value>,
     /// Time sources.
     pub ntp_sources: Option<Vec<String>>,
     /// Minimal discovery image.
@@ -74,4 +87,8 @@ pub struct Declaration {
     pub embedded_agent: Option<bool>,
     /// Hosts.
     pub hosts: Option<Vec<DeclaredHost>>,
+    /// Path of the disk of a single node, while the files are read.
+    installation_disk: Option<String>,
+    /// Members without effect, or with another one than the installer's.
+    pub notes: Vec<String>,
 }

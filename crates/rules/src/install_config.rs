@@ -12,6 +12,7 @@ mod schema;
 pub use build::{ImageMirror, InstallConfigContext, build};
 pub use overrides::{check, update};
 
+pub(crate) use overrides::merge;
 pub(crate) use roles::effective_role;
 
 #[cfg(test)]

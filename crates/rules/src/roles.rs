@@ -2,6 +2,7 @@
 
 use model::cluster::{Cluster, HighAvailabilityMode};
 use model::host::{Host, HostRole};
+use serde_json::Value;
 
 use crate::snapshot::Snapshot;
 
@@ -31,7 +32,18 @@ pub(crate) fn is_fenced(snapshot: &Snapshot) -> bool {
         .peekable();
     control_plane_count(&snapshot.cluster) == 2
         && masters.peek().is_some()
-        && masters.all(|host| !host.record.fencing_credentials.is_empty())
+        && (is_fenced_by_override(&snapshot.cluster)
+            || masters.all(|host| !host.record.fencing_credentials.is_empty()))
+}
+
+/// Whether an override of the install-config has the credentials of both masters.
+fn is_fenced_by_override(cluster: &Cluster) -> bool {
+    let overrides: Value =
+        serde_json::from_str(&cluster.install_config_overrides).unwrap_or_default();
+    let credentials = overrides.pointer("/controlPlane/fencing/credentials");
+    credentials
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.len() == 2)
 }
 
 /// Number of workers, assigned or suggested.

@@ -14,13 +14,13 @@ mod tests;
 
 use std::net::IpAddr;
 
+use ignition::tree::ConfigNode;
 use ipnet::IpNet;
 use model::Error;
 use model::expected_hosts::DiskHints;
 use model::host::HostRole;
-use serde_json::Value;
 
-use crate::declaration::{self, Declaration, DeclaredInterface};
+use crate::declaration::{self, Declaration, DeclaredInterface, ReadPurpose};
 use crate::expected_hosts::fits;
 
 pub use mistakes::{KINDS, MistakeKind, SiteFinding, check};
@@ -96,14 +96,16 @@ impl Site {
 
 /// Reads a site file.
 ///
-/// Errors: Invalid – not YAML, a document of another kind, or as [`declaration::parse`].
+/// Errors: Invalid – not YAML, a document of another kind, or as [`declaration::read_documents`].
 pub fn parse(text: &str) -> Result<Site, Error> {
-    let documents = declaration::documents(text)?;
+    let documents = declaration::documents("site", text)?;
     let (mut declared, mut records) = (Vec::new(), Vec::new());
     for document in documents {
-        match document.get("kind").and_then(Value::as_str) {
+        match document.get("kind").and_then(ConfigNode::as_text) {
             None | Some("InstallConfig" | "AgentConfig") => declared.push(document),
-            Some("HardwareData" | "BareMetalHost") => records.push(records::read(&document)?),
+            Some("HardwareData" | "BareMetalHost") => {
+                records.push(records::read(&document.to_json())?);
+            }
             // Credentials of boards: `BareMetalHost` names them, and nothing here needs them.
             Some("Secret") => {}
             Some(kind) => {
@@ -114,7 +116,10 @@ pub fn parse(text: &str) -> Result<Site, Error> {
             }
         }
     }
-    Ok(assemble(declaration::read_documents(declared)?, records))
+    Ok(assemble(
+        declaration::read_documents(&declared, ReadPurpose::Rehearse)?,
+        records,
+    ))
 }
 
 /// Joins the declared hosts with their records.

@@ -6,7 +6,7 @@ use model::declaration::{AppliedDeclaration, DeclaredChange};
 use model::expected_hosts::ExpectedHost;
 use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::InfraEnv;
-use rules::declaration::{self, ApplyPlan, CurrentState, Declaration};
+use rules::declaration::{self, ApplyPlan, CurrentState, Declaration, FileText};
 use secrecy::ExposeSecret as _;
 
 use super::ApiServer;
@@ -43,10 +43,10 @@ impl ApiServer {
     pub(crate) async fn apply_declaration(
         &self,
         caller: &Caller,
-        text: &str,
+        files: &[FileText],
         version: &str,
     ) -> Result<AppliedDeclaration, Error> {
-        let wanted = declaration::parse(text)?;
+        let wanted = declaration::parse(files)?;
         let Some(cluster) = self.declared_cluster(caller, &wanted).await? else {
             return Box::pin(self.create_declared(caller, &wanted, version)).await;
         };
@@ -62,9 +62,9 @@ impl ApiServer {
         &self,
         caller: &Caller,
         id: InfraEnvId,
-        text: &str,
+        files: &[FileText],
     ) -> Result<AppliedDeclaration, Error> {
-        let wanted = declaration::parse(text)?;
+        let wanted = declaration::parse(files)?;
         let infra_env = self.infra_env(id).await?;
         let cluster = self.stored_cluster(cluster_of(&infra_env)?).await?;
         let cluster = cluster.snapshot.cluster.clone();
@@ -73,7 +73,7 @@ impl ApiServer {
 
     /// Both files of an infra-env and its cluster, as two YAML documents without secrets.
     ///
-    /// Errors: NotFound; Invalid – the infra-env has no cluster; Conflict – a platform that the files cannot hold.
+    /// Errors: NotFound; Invalid – the infra-env has no cluster.
     pub(crate) async fn export_declaration(
         &self,
         caller: &Caller,
@@ -92,7 +92,7 @@ impl ApiServer {
             infra_env: Some(infra_env),
             expected: self.expected_list(id).await?,
         };
-        declaration::print(&declaration::declare(target.state())?)
+        declaration::print(&declaration::declare(target.state()))
     }
 
     /// The cluster of the declared name and domain among those of the caller; none if there is none.

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use model::Error;
 use model::declaration::AppliedDeclaration;
+use rules::declaration::FileText;
 
 use super::audit::Created;
 use super::download::FileResponse;
@@ -30,8 +31,8 @@ const MEDIA_TYPES: [&str; 6] = [
     FORM,
 ];
 
-/// Both files, as YAML documents.
-pub(crate) struct DeclaredFiles(String);
+/// Texts with both files, as YAML documents.
+pub(crate) struct DeclaredFiles(Vec<FileText>);
 
 impl<S: Send + Sync> FromRequest<S> for DeclaredFiles {
     type Rejection = ApiError;
@@ -50,7 +51,8 @@ impl<S: Send + Sync> FromRequest<S> for DeclaredFiles {
         })?;
         let text = String::from_utf8(bytes.into())
             .map_err(|_| ApiError::parameter("files", "body", "should be UTF-8 text"))?;
-        Ok(Self(text))
+        let name = "body".to_owned();
+        Ok(Self(vec![FileText { name, text }]))
     }
 }
 
@@ -61,7 +63,7 @@ fn too_large() -> ApiError {
     })
 }
 
-async fn read_form<S: Send + Sync>(request: Request, state: &S) -> Result<String, ApiError> {
+async fn read_form<S: Send + Sync>(request: Request, state: &S) -> Result<Vec<FileText>, ApiError> {
     let unreadable = |error: MultipartError| {
         if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
             return too_large();
@@ -78,9 +80,11 @@ async fn read_form<S: Send + Sync>(request: Request, state: &S) -> Result<String
             let problem = format!("should be one of [{}]", PARTS.join(" "));
             return Err(ApiError::parameter(&name, "formData", problem));
         }
-        documents.push(part.text().await.map_err(unreadable)?);
+        let text = part.text().await.map_err(unreadable)?;
+        let name = format!("{}.yaml", name.trim_end_matches(".yaml"));
+        documents.push(FileText { name, text });
     }
-    Ok(documents.join("\n---\n"))
+    Ok(documents)
 }
 
 /// Applies the files to the cluster that they name; creates it, with its infra-env, if it does not exist.

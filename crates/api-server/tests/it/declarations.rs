@@ -248,11 +248,31 @@ async fn files_are_parts_of_a_form_and_refused_with_their_member() {
         "kind: AgentConfig",
         "kind: AgentConfig\nrendezvousIP: 192.0.2.9",
     );
-    let refused = send(&server, path, &rendezvous).await.expect(400);
+    let noted = send(&server, path, &rendezvous).await.expect(201);
     assert!(
-        refused["reason"].as_str().unwrap().contains("rendezvousIP"),
-        "{refused}"
+        noted["notes"].to_string().contains("rendezvousIP"),
+        "{noted}"
     );
+    // Each part has lines of its own.
+    let broken = [
+        ("install-config", &*install.replace("fips", "fibs")),
+        (
+            "agent-config",
+            &*AGENT.replace("role: master", "role: main"),
+        ),
+    ];
+    let refused = send_form(&server, path, &broken).await.expect(400);
+    let reason = refused["reason"].as_str().unwrap();
+    for part in [
+        "agent-config.yaml:9:9: hosts[0].role: \"main\" is unknown",
+        "install-config.yaml:16:1: fibs: is unknown",
+    ] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    let unclosed = [("agent-config", AGENT), ("install-config", "a: [")];
+    let refused = send_form(&server, path, &unclosed).await.expect(400);
+    let reason = refused["reason"].as_str().unwrap();
+    assert!(reason.contains("install-config.yaml:1:"), "{reason}");
     let refused = send(&server, path, &INSTALL.replace("fips", "fibs"))
         .await
         .expect(400);

@@ -1,10 +1,9 @@
 //! Plans: the differences between a declaration and the stored records, as changes of the records.
 
-use std::collections::BTreeMap;
-
 use model::Error;
 use model::cluster::{
-    ClusterCreateParams, ClusterPlatform, ClusterUpdateParams, Hyperthreading, PlatformType,
+    ClusterCreateParams, ClusterPlatform, ClusterUpdateParams, Hyperthreading, LoadBalancer,
+    LoadBalancerType, PlatformType,
 };
 use model::declaration::DeclaredChange;
 use model::expected_hosts::ExpectedHost;
@@ -12,12 +11,13 @@ use model::host::HostRole;
 use model::ids::ClusterId;
 use model::infra_env::{ImageType, InfraEnvCreateParams, InfraEnvUpdateParams};
 use model::network::{ApiVip, ClusterNetwork, IngressVip, MachineNetwork, Proxy, ServiceNetwork};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::current::{CurrentState, declare};
 use super::files::{AGENT, INSTALL};
-use super::{Declaration, DeclaredHost, refused};
-use crate::input;
+use super::schema::override_paths;
+use super::{Declaration, DeclaredHost, overrides};
+use crate::{input, install_config};
 
 /// Changes of the records that make them agree with a declaration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,6 +71,7 @@ pub fn cluster_params(wanted: &Declaration, version: &str) -> Result<ClusterCrea
         service_networks: update.service_networks,
         machine_networks: update.machine_networks,
         platform: update.platform,
+        load_balancer: update.load_balancer,
         control_plane_count: update.control_plane_count,
         ..ClusterCreateParams::default()
     })
@@ -111,13 +112,13 @@ pub fn infra_env_params(
 
 /// Plans the changes of known records. Idempotent: the plan of a declaration of the same state is empty.
 ///
-/// Errors: Invalid – a member that cannot change, or malformed certificates; Conflict – see [`declare`].
+/// Errors: Invalid – a member that cannot change, or malformed certificates.
 pub fn plan(
     wanted: &Declaration,
     state: CurrentState<'_>,
     pull_secret: &str,
 ) -> Result<ApplyPlan, Error> {
-    let known = declare(state)?;
+    let known = declare(state);
     check_fixed(wanted, &known)?;
     let wanted = Declaration {
         trust_bundle: match &wanted.trust_bundle {
@@ -162,7 +163,8 @@ pub fn plan(
 fn check_fixed(wanted: &Declaration, known: &Declaration) -> Result<(), Error> {
     let refuse = |file: &str, path: &str, given: &str, known: &str| {
         let remedy = format!("is {known} since the creation: create another cluster");
-        Err(refused::value(file, path, given, &remedy))
+        let field = format!("{file}: {path}");
+        Err(input::refuse(&field, given, &remedy))
     };
     if let (Some(given), Some(known)) = (wanted.architecture, known.architecture)
         && given != known
@@ -187,26 +189,28 @@ fn is_same_json(left: &str, right: &str) -> bool {
     left == right || read(left).is_some_and(|left| read(right) == Some(left))
 }
 
-fn merged_overrides(known: &str, changed: &BTreeMap<String, Value>) -> String {
-    let mut all: BTreeMap<String, Value> = serde_json::from_str(known).unwrap_or_default();
-    all.extend(changed.clone());
-    // Maps of JSON values cannot fail to be printed.
-    serde_json::to_string(&all).unwrap_or_default()
+fn merged_overrides(known: &str, changed: &Map<String, Value>) -> String {
+    let mut all = serde_json::from_str(known).unwrap_or_else(|_| Value::Object(Map::new()));
+    install_config::merge(&mut all, Value::Object(changed.clone()));
+    all.to_string()
 }
 
 fn notes(wanted: &Declaration) -> Vec<String> {
-    let mut notes = Vec::new();
-    let declared = wanted.hosts.as_ref().map(|hosts| {
-        let is_worker = |role: Option<HostRole>| role == Some(HostRole::Worker);
-        hosts.iter().filter(|host| is_worker(host.role)).count()
-    });
-    let declared = declared.and_then(|count| i64::try_from(count).ok());
-    if let Some(workers) = wanted.workers
-        && declared != Some(workers)
-    {
-        notes.push(format!(
-            "{INSTALL}: compute[0].replicas {workers} is not enforced: as many workers are installed as hosts have that role"
-        ));
+    let mut notes = wanted.notes.clone();
+    for (role, count, path) in [
+        (HostRole::Arbiter, wanted.arbiters, "arbiter.replicas"),
+        (HostRole::Worker, wanted.workers, "compute[0].replicas"),
+    ] {
+        let declared = wanted.hosts.as_ref().map(|hosts| {
+            let of_role = hosts.iter().filter(|host| host.role == Some(role)).count();
+            i64::try_from(of_role).unwrap_or(i64::MAX)
+        });
+        let unenforced = count.filter(|count| declared != Some(*count));
+        if let Some(count) = unenforced {
+            notes.push(format!(
+                "{INSTALL}: {path} {count} is not enforced: as many hosts are installed as have the role {role}"
+            ));
+        }
     }
     notes
 }
@@ -303,25 +307,32 @@ impl Differences {
             w.service_networks.as_ref(),
             k.service_networks.as_ref(),
         );
-        if w.user_managed.is_some() && w.user_managed != k.user_managed {
-            let name = |user_managed| {
-                if user_managed == Some(true) {
-                    "none"
-                } else {
-                    "baremetal"
-                }
+        if w.platform.is_some() && w.platform != k.platform {
+            let name = |platform: Option<&ClusterPlatform>| match platform {
+                // The name says it all.
+                Some(ClusterPlatform {
+                    r#type,
+                    external: None,
+                }) => r#type.to_string(),
+                other => shown(&other),
             };
-            self.note(
-                INSTALL,
-                "platform",
-                name(k.user_managed),
-                name(w.user_managed),
-            );
-            changed.user_managed = w.user_managed;
+            let (before, after) = (name(k.platform.as_ref()), name(w.platform.as_ref()));
+            self.note(INSTALL, "platform", &before, &after);
+            changed.platform.clone_from(&w.platform);
         }
-        let path = "platform.baremetal.apiVIPs";
+        let kind = w.platform.as_ref().or(k.platform.as_ref());
+        let kind = kind.map_or(PlatformType::Baremetal, |platform| platform.r#type);
+        // Records without a choice have the default.
+        let known = k.load_balancer.unwrap_or(LoadBalancerType::ClusterManaged);
+        changed.load_balancer = self.member(
+            INSTALL,
+            &format!("platform.{kind}.loadBalancer.type"),
+            w.load_balancer.as_ref(),
+            Some(&known),
+        );
+        let path = &format!("platform.{kind}.apiVIPs");
         changed.api_vips = self.member(INSTALL, path, w.api_vips.as_ref(), k.api_vips.as_ref());
-        let path = "platform.baremetal.ingressVIPs";
+        let path = &format!("platform.{kind}.ingressVIPs");
         changed.ingress_vips = self.member(
             INSTALL,
             path,
@@ -349,12 +360,24 @@ impl Differences {
             self.note(INSTALL, "pullSecret", HIDDEN, HIDDEN);
             changed.pull_secret.clone_from(&w.pull_secret);
         }
-        for (name, value) in &w.overrides {
-            let known = k.overrides.get(name);
-            if known != Some(value) {
-                self.note(INSTALL, name, &shown(&known), &shown(value));
-                changed.overrides.insert(name.clone(), value.clone());
+        let mut paths = override_paths();
+        // A foreign network type.
+        paths.push(vec!["networking", "networkType"]);
+        for path in paths {
+            let known = overrides::get(&k.overrides, &path);
+            let Some(value) = overrides::get(&w.overrides, &path) else {
+                continue;
+            };
+            if known == Some(value) {
+                continue;
             }
+            let name = path.join(".");
+            if overrides::is_secret(&path) {
+                self.note(INSTALL, &name, HIDDEN, HIDDEN);
+            } else {
+                self.note(INSTALL, &name, &shown(&known), &shown(value));
+            }
+            overrides::set(&mut changed.overrides, &path, value.clone());
         }
     }
 
@@ -425,15 +448,14 @@ fn of_cluster(changed: &Declaration) -> ClusterUpdateParams {
         }),
         control_plane_count: changed.control_plane,
         hyperthreading: changed.hyperthreading.map(hyperthreading),
-        user_managed_networking: changed.user_managed,
-        platform: changed.user_managed.map(|user_managed| ClusterPlatform {
-            r#type: if user_managed {
-                PlatformType::None
-            } else {
-                PlatformType::Baremetal
-            },
-            external: None,
-        }),
+        user_managed_networking: changed
+            .platform
+            .as_ref()
+            .map(|platform| matches!(platform.r#type, PlatformType::None | PlatformType::External)),
+        platform: changed.platform.clone(),
+        load_balancer: changed
+            .load_balancer
+            .map(|kind| LoadBalancer { r#type: Some(kind) }),
         api_vips: changed.api_vips.as_ref().map(|list| {
             let vip = |ip: &String| ApiVip {
                 ip: ip.clone(),

@@ -96,7 +96,7 @@ pub(super) fn take_trust_bundle(overrides: &mut Value) -> Option<String> {
 
 /// Merges `over` into `base`: objects member by member, everything else replaced.
 /// Source: assisted-service, internal/installcfg/builder/builder.go, applyConfigOverrides.
-pub(super) fn merge(base: &mut Value, over: Value) {
+pub(crate) fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (name, value) in over {

@@ -49,6 +49,8 @@ static BAREMETAL: &[(&str, Shape)] = &[
     ("ingressVIPs", Any),
     ("hosts", Any),
     ("additionalNTPServers", Any),
+    ("bmcVerifyCA", Any),
+    ("dnsRecordsType", Any),
     ("loadBalancer", Any),
     ("defaultMachinePlatform", Any),
 ];
@@ -108,6 +110,7 @@ pub(super) static ROOT: Shape = Object(&[
         ]),
     ),
     ("osImageStream", Any),
+    ("pki", Any),
     ("operatorPublishingStrategy", Any),
     ("publish", Any),
     ("credentialsMode", Any),

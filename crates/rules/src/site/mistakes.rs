@@ -100,6 +100,12 @@ pub static KINDS: &[MistakeKind] = &[
         find: machines::unknown_ports,
     },
     MistakeKind {
+        id: "route-interface",
+        required: "routes by interfaces of networkConfig that have the address family of the route",
+        fix: "Correct next-hop-interface, or give the interface addresses of that family.",
+        find: machines::routes_without_interface,
+    },
+    MistakeKind {
         id: "root-device-not-found",
         required: "a disk of the host that has all properties of rootDeviceHints",
         fix: "Correct rootDeviceHints with the properties of a disk in the hardware record.",

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use ignition::tree::from_yaml;
 use model::host::HostRole;
 use model::versions::CpuArchitecture;
 
 use super::Place;
 use crate::expected_hosts::hints_text;
 use crate::site::{Site, SiteHost};
+use crate::static_network;
 
 pub(super) fn unknown_records(site: &Site) -> Vec<Place> {
     let names = site.strangers.iter();
@@ -90,6 +92,26 @@ pub(super) fn unknown_interfaces(site: &Site) -> Vec<Place> {
                 ));
             }
         }
+    }
+    found
+}
+
+pub(super) fn routes_without_interface(site: &Site) -> Vec<Place> {
+    let mut found = Vec::new();
+    let declared = site.declaration.hosts.iter().flatten();
+    for (host, declared) in site.hosts.iter().zip(declared) {
+        let Some(network) = &declared.network_config else {
+            continue;
+        };
+        // Its text was read before.
+        let text = serde_yaml::to_string(network).unwrap_or_default();
+        let Ok(document) = from_yaml(&text) else {
+            continue;
+        };
+        let of_routes = static_network::problems(&document, None)
+            .into_iter()
+            .filter(|problem| problem.is_disagreement && problem.path.starts_with(".routes"));
+        found.extend(of_routes.map(|problem| Place::at(&host.name, problem.reason)));
     }
     found
 }
