@@ -129,7 +129,7 @@ fn counts(site: &Site, profile: Option<&InstallationProfile>) -> [(Role, usize);
             Role::Master,
             declared(site.declaration.control_plane, masters),
         ),
-        (Role::Arbiter, arbiters),
+        (Role::Arbiter, declared(site.declaration.arbiters, arbiters)),
         (Role::Worker, declared(site.declaration.workers, workers)),
     ]
 }
@@ -145,10 +145,7 @@ pub(crate) fn network(site: &Site) -> Network {
     let vip = |member: &str| {
         let vips = site.vips();
         let vip = vips.iter().find(|(name, _)| *name == member);
-        // Without virtual addresses, the names lead to the first host.
-        vip.map(|(_, address)| *address)
-            .or_else(|| Some(site.hosts.first()?.addresses().next()?.addr()))
-            .unwrap_or_else(|| IpAddr::V4(address_at(network_of(site), RESERVED)))
+        vip.map_or_else(|| entry_of(site), |(_, address)| *address)
     };
     let names = [
         ("api", "apiVIPs"),
@@ -172,25 +169,37 @@ pub(crate) fn network(site: &Site) -> Network {
     }
 }
 
-/// The first IPv4 machine network.
-fn network_of(site: &Site) -> Ipv4Net {
-    let networks = site.machine_networks().into_iter();
-    let mut v4 = networks.filter_map(|network| match network {
-        IpNet::V4(network) => Some(network),
-        IpNet::V6(_) => None,
-    });
-    v4.next().unwrap_or(DEFAULT_NETWORK)
+/// The address that the names of a cluster without virtual addresses lead to: that of a single node, else of its load
+/// balancer, which is no host.
+fn entry_of(site: &Site) -> IpAddr {
+    let mut hosts = site.hosts.iter().flat_map(SiteHost::addresses);
+    let network = network_of(site);
+    if site.declaration.control_plane == Some(1) {
+        let first = hosts.next().map(|address| address.addr());
+        return first.unwrap_or_else(|| address_at(network, RESERVED));
+    }
+    let taken: BTreeSet<IpAddr> = hosts.map(|address| address.addr()).collect();
+    // Before the addresses of DHCP.
+    let mut free = (1..RESERVED).map(|at| address_at(network, at));
+    free.find(|address| !taken.contains(address))
+        .unwrap_or_else(|| address_at(network, RESERVED - 1))
 }
 
-/// The address at a position of a network, or that of the network if it has fewer.
-fn address_at(network: Ipv4Net, at: usize) -> Ipv4Addr {
+/// The first machine network.
+fn network_of(site: &Site) -> IpNet {
+    let networks = site.machine_networks();
+    networks.first().copied().unwrap_or(DEFAULT_NETWORK.into())
+}
+
+/// The address of a host at a position of a network, or that of the network if it has fewer.
+fn address_at(network: IpNet, at: usize) -> IpAddr {
     network.hosts().nth(at).unwrap_or_else(|| network.addr())
 }
 
-/// The DHCP server of the machine network.
+/// The DHCP server of the first machine network.
 struct DhcpServer {
-    network: Ipv4Net,
-    gateway: Ipv4Addr,
+    network: IpNet,
+    gateway: IpAddr,
     taken: BTreeSet<IpAddr>,
     given: usize,
 }
@@ -215,7 +224,6 @@ impl DhcpServer {
                 Error::invalid("site", reason)
             })?;
             self.given += 1;
-            let address = IpAddr::V4(address);
             if self.taken.insert(address) {
                 let prefix = self.network.prefix_len();
                 return IpNet::new(address, prefix).map_err(Error::internal);
@@ -225,12 +233,7 @@ impl DhcpServer {
 
     fn connect(&mut self, machine: &mut Hardware, seed: &str) -> Result<(), Error> {
         let address = self.next()?;
-        machine.connect(
-            seed,
-            address.addr(),
-            address.prefix_len(),
-            self.gateway.into(),
-        );
+        machine.connect(seed, address.addr(), address.prefix_len(), self.gateway);
         Ok(())
     }
 }
@@ -286,8 +289,8 @@ fn static_nics(
             addresses.push(dhcp.next()?);
             machine
                 .routes
-                .push(default_route(dhcp.gateway.into(), &interface.name));
-            machine.time_source = Some(dhcp.gateway.into());
+                .push(default_route(dhcp.gateway, &interface.name));
+            machine.time_source = Some(dhcp.gateway);
         }
         machine.nics.push(Nic {
             name: interface.name.clone(),

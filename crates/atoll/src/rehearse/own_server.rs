@@ -69,6 +69,7 @@ impl OwnServer {
             db_max_open_connections: CONNECTIONS,
             work_dir: folder.path().join("work"),
             dummy_ignition: true,
+            ipv6_support: true,
             release_images: releases(version.unwrap_or(VERSION))
                 .map_err(|reason| Error::new("--release", reason))?,
             os_images: os_images(version.unwrap_or(VERSION))
