@@ -56,9 +56,9 @@ pub fn print(declaration: &Declaration) -> Result<String, Error> {
 
 /// Objects of an install-config, without absent members.
 #[derive(Default)]
-struct Members(Map<String, Value>);
+struct InstallMembers(Map<String, Value>);
 
-impl Members {
+impl InstallMembers {
     fn with(mut self, name: &str, value: Option<impl Serialize>) -> Self {
         // Texts, numbers and lists cannot fail to be printed.
         let value = value.and_then(|value| serde_json::to_value(value).ok());
@@ -76,7 +76,7 @@ impl Members {
 fn install_config(declaration: &Declaration) -> Value {
     let compute = pool(declaration, "worker", declaration.workers);
     let arbiter = declaration.arbiters;
-    Members::default()
+    InstallMembers::default()
         .with("apiVersion", Some("v1"))
         .with("metadata", Some(json!({ "name": declaration.name })))
         .with("baseDomain", declaration.base_domain.as_ref())
@@ -109,7 +109,7 @@ fn pool(declaration: &Declaration, name: &str, replicas: Option<i64>) -> Value {
         let mut known = ARCHITECTURES.iter();
         Some(known.find(|(_, one)| *one == wanted)?.0)
     });
-    Members::default()
+    InstallMembers::default()
         .with("name", Some(name))
         .with("replicas", replicas)
         .with("architecture", architecture)
@@ -125,7 +125,7 @@ fn networking(declaration: &Declaration) -> Value {
             |(cidr, prefix): &(String, i64)| json!({ "cidr": cidr, "hostPrefix": prefix });
         list.iter().map(network).collect::<Value>()
     });
-    Members::default()
+    InstallMembers::default()
         .with("networkType", declaration.network_type)
         .with(
             "machineNetwork",
@@ -139,11 +139,11 @@ fn networking(declaration: &Declaration) -> Value {
 fn platform(declaration: &Declaration) -> Option<Value> {
     let platform = declaration.platform.as_ref()?;
     let members = match platform.r#type {
-        PlatformType::None => Members::default(),
+        PlatformType::None => InstallMembers::default(),
         PlatformType::External => {
             let external = platform.external.clone().unwrap_or_default();
             let manager = external.cloud_controller_manager;
-            Members::default()
+            InstallMembers::default()
                 .with("platformName", external.platform_name)
                 .with(
                     "cloudControllerManager",
@@ -154,7 +154,7 @@ fn platform(declaration: &Declaration) -> Option<Value> {
             let balancer = declaration.load_balancer;
             // The default is left out: older installers do not know the member.
             let is_own = balancer == Some(LoadBalancerType::UserManaged);
-            Members::default()
+            InstallMembers::default()
                 .with("apiVIPs", declaration.api_vips.as_ref())
                 .with("ingressVIPs", declaration.ingress_vips.as_ref())
                 .with(
@@ -171,7 +171,7 @@ fn platform(declaration: &Declaration) -> Option<Value> {
 fn proxy(declaration: &Declaration) -> Option<Value> {
     let [http, https, exceptions] = declaration.proxy.as_ref()?;
     let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    let members = Members::default()
+    let members = InstallMembers::default()
         .with("httpProxy", text(http))
         .with("httpsProxy", text(https))
         .with("noProxy", text(exceptions));

@@ -21,13 +21,13 @@ pub enum ReadPurpose {
 #[derive(Debug)]
 pub(super) struct SiteProblems {
     purpose: ReadPurpose,
-    refused: Vec<Refusal>,
+    refused: Vec<SiteRefusal>,
     omitted: usize,
     notes: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Refusal {
+struct SiteRefusal {
     file: &'static str,
     at: SourcePosition,
     path: String,
@@ -62,7 +62,7 @@ impl SiteProblems {
             return;
         }
         let (path, reason) = (path.into(), reason.into());
-        self.refused.push(Refusal {
+        self.refused.push(SiteRefusal {
             file,
             at,
             path,
@@ -103,7 +103,7 @@ impl SiteProblems {
     }
 }
 
-impl Refusal {
+impl SiteRefusal {
     /// File, position and path.
     fn field(&self) -> String {
         let Self { file, at, path, .. } = self;

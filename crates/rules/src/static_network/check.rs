@@ -1,5 +1,5 @@
-//! Checks of an nmstate configuration that need no machine: what nmstate would refuse on the host, where nobody sees it,
-//! is refused here with its position. Kinds of interfaces that are not known pass.
+//! Checks of an nmstate configuration that need no machine: each mistake that nmstate would refuse on the host, which then has
+//! no network to report it, is refused here with its position. Kinds of interfaces that are not known pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -36,7 +36,7 @@ pub(super) enum WordIndex {
 
 use NetworkShape::{Address, Any, Flag, List, Network, Number, Object, Text, Word};
 
-type Members = &'static [(&'static str, NetworkShape)];
+type NetworkMembers = &'static [(&'static str, NetworkShape)];
 
 const U8: NetworkShape = Number(0, u8::MAX as i64);
 const U16: NetworkShape = Number(0, u16::MAX as i64);
@@ -53,7 +53,7 @@ const fn indexed(words: &'static [&'static str]) -> NetworkShape {
     Word(words, WordIndex::Allowed)
 }
 
-const ADDRESS: Members = &[
+const ADDRESS: NetworkMembers = &[
     ("ip", Address),
     // The bound of the family is checked with the address.
     ("prefix-length", U8),
@@ -67,7 +67,7 @@ const ADDRESS: Members = &[
     ("preferred-lft", Any),
 ];
 
-const IP: Members = &[
+const IP: NetworkMembers = &[
     ("enabled", Flag),
     ("dhcp", Flag),
     ("autoconf", Flag),
@@ -88,7 +88,7 @@ const IP: Members = &[
     ("prefix-route-metric", I64),
 ];
 
-const BOND_OPTIONS: Members = &[
+const BOND_OPTIONS: NetworkMembers = &[
     ("ad_actor_sys_prio", U16),
     ("ad_actor_system", Text),
     ("ad_select", indexed(&["stable", "bandwidth", "count"])),
@@ -145,7 +145,7 @@ const BOND_OPTIONS: Members = &[
     ),
 ];
 
-const BOND: Members = &[
+const BOND: NetworkMembers = &[
     (
         "mode",
         indexed(&[
@@ -164,7 +164,7 @@ const BOND: Members = &[
     ("ports-config", Any),
 ];
 
-const VLAN: Members = &[
+const VLAN: NetworkMembers = &[
     ("base-iface", Text),
     ("id", VLAN_ID),
     ("protocol", word(&["802.1q", "802.1ad"])),
@@ -175,7 +175,7 @@ const VLAN: Members = &[
     ("egress-qos-map", Any),
 ];
 
-const BRIDGE_PORT: Members = &[
+const BRIDGE_PORT: NetworkMembers = &[
     ("name", Text),
     ("stp-hairpin-mode", Flag),
     ("stp-path-cost", U32),
@@ -186,7 +186,7 @@ const BRIDGE_PORT: Members = &[
 ];
 
 /// Of Linux bridges, then of those of Open vSwitch.
-const BRIDGE_OPTIONS: Members = &[
+const BRIDGE_OPTIONS: NetworkMembers = &[
     ("gc-timer", Any),
     ("group-addr", Any),
     ("group-forward-mask", Any),
@@ -215,7 +215,7 @@ const BRIDGE_OPTIONS: Members = &[
     ("datapath", Any),
 ];
 
-const BRIDGE: Members = &[
+const BRIDGE: NetworkMembers = &[
     ("options", Object(BRIDGE_OPTIONS)),
     ("port", List(&Object(BRIDGE_PORT))),
     ("ports", List(&Object(BRIDGE_PORT))),
@@ -223,7 +223,7 @@ const BRIDGE: Members = &[
     ("allow-extra-patch-ports", Flag),
 ];
 
-const ETHERNET: Members = &[
+const ETHERNET: NetworkMembers = &[
     ("auto-negotiation", Flag),
     ("auto-neg", Flag),
     ("speed", U32),
@@ -231,13 +231,13 @@ const ETHERNET: Members = &[
     ("sr-iov", Any),
 ];
 
-const INFINIBAND: Members = &[
+const INFINIBAND: NetworkMembers = &[
     ("mode", word(&["datagram", "connected"])),
     ("base-iface", Text),
     ("pkey", U16),
 ];
 
-const MAC_VLAN: Members = &[
+const MAC_VLAN: NetworkMembers = &[
     ("base-iface", Text),
     (
         "mode",
@@ -247,9 +247,9 @@ const MAC_VLAN: Members = &[
     ("accept-all-mac", Flag),
 ];
 
-const VRF: Members = &[("port", NAMES), ("ports", NAMES), ("route-table-id", U32)];
+const VRF: NetworkMembers = &[("port", NAMES), ("ports", NAMES), ("route-table-id", U32)];
 
-const VXLAN: Members = &[
+const VXLAN: NetworkMembers = &[
     ("base-iface", Text),
     ("id", Number(0, 0xff_ffff)),
     ("learning", Flag),
@@ -258,10 +258,10 @@ const VXLAN: Members = &[
     ("destination-port", U16),
 ];
 
-const LLDP: Members = &[("enabled", Flag), ("neighbors", Any)];
+const LLDP: NetworkMembers = &[("enabled", Flag), ("neighbors", Any)];
 
 /// Members of an interface of a known type.
-pub(super) const INTERFACE: Members = &[
+pub(super) const INTERFACE: NetworkMembers = &[
     ("name", Text),
     ("profile-name", Text),
     ("description", Text),
@@ -369,7 +369,7 @@ pub(super) const NEEDED: &[(&str, &str, &[&str])] = &[
     ("mac-vtap", "mac-vtap", &["base-iface", "mode"]),
 ];
 
-const ROUTE: Members = &[
+const ROUTE: NetworkMembers = &[
     ("state", word(&["absent", "ignore"])),
     ("destination", Network),
     ("next-hop-interface", Text),
@@ -392,9 +392,9 @@ const ROUTE: Members = &[
     ("vrf-name", Text),
 ];
 
-const ROUTES: Members = &[("running", Any), ("config", List(&Object(ROUTE)))];
+const ROUTES: NetworkMembers = &[("running", Any), ("config", List(&Object(ROUTE)))];
 
-const RULE: Members = &[
+const RULE: NetworkMembers = &[
     ("family", word(&["ipv4", "ipv6", "unknown"])),
     ("state", word(&["absent"])),
     ("ip-from", Network),
@@ -409,14 +409,14 @@ const RULE: Members = &[
     ("suppress_prefixlength", U32),
 ];
 
-const RULES: Members = &[("running", Any), ("config", List(&Object(RULE)))];
+const RULES: NetworkMembers = &[("running", Any), ("config", List(&Object(RULE)))];
 
-const RESOLVER: Members = &[("server", NAMES), ("search", NAMES), ("options", NAMES)];
+const RESOLVER: NetworkMembers = &[("server", NAMES), ("search", NAMES), ("options", NAMES)];
 
-const DNS: Members = &[("running", Any), ("config", Object(RESOLVER))];
+const DNS: NetworkMembers = &[("running", Any), ("config", Object(RESOLVER))];
 
 /// Members of the document besides its interfaces.
-pub(super) const DOCUMENT: Members = &[
+pub(super) const DOCUMENT: NetworkMembers = &[
     ("description", Text),
     ("hostname", Any),
     ("dns-resolver", Object(DNS)),
