@@ -48,7 +48,7 @@ pub(crate) fn inventory(files: &HostFiles, table: &LinkTable) -> Inventory {
         cpu: Some(cpu),
         gpus: gpus::gpus(files),
         routes: interfaces::routes(table),
-        tpm_version: Some(tpm(files)),
+        tpm_version: Some(tpm(files).into()),
         truncation: None,
     };
     if !has_own_name(&inventory.hostname)

@@ -5,13 +5,14 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::wire::{is_false, is_zero, is_zero_f64, null_as_default, wire_enum};
+use crate::wire::{Reported, is_false, is_zero, is_zero_f64, null_as_default, wire_enum};
 
 /// Part of `inventory`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InventoryTruncation {
-    pub r#type: Type,
+    #[serde(deserialize_with = "null_as_default")]
+    pub r#type: Reported<Type>,
     #[serde(deserialize_with = "null_as_default")]
     pub reasons: Vec<String>,
 }
@@ -20,9 +21,15 @@ pub struct InventoryTruncation {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Inventory {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub hostname: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub bmc_address: String,
     #[serde(deserialize_with = "null_as_default")]
     pub interfaces: Vec<Interface>,
@@ -32,7 +39,10 @@ pub struct Inventory {
     pub boot: Option<Boot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_vendor: Option<SystemVendor>,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub bmc_v6address: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
@@ -43,7 +53,7 @@ pub struct Inventory {
     #[serde(deserialize_with = "null_as_default")]
     pub routes: Vec<Route>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tpm_version: Option<TpmVersion>,
+    pub tpm_version: Option<Reported<TpmVersion>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncation: Option<InventoryTruncation>,
 }
@@ -52,31 +62,49 @@ pub struct Inventory {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Boot {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub current_boot_mode: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub pxe_interface: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub command_line: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub secure_boot_state: Option<SecureBootState>,
+    pub secure_boot_state: Option<Reported<SecureBootState>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub device_type: Option<DeviceType>,
+    pub device_type: Option<Reported<DeviceType>>,
 }
 
 /// `cpu` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cpu {
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub count: i64,
-    #[serde(skip_serializing_if = "is_zero_f64")]
+    #[serde(
+        skip_serializing_if = "is_zero_f64",
+        deserialize_with = "null_as_default"
+    )]
     pub frequency: f64,
     #[serde(deserialize_with = "null_as_default")]
     pub flags: Vec<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub model_name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub architecture: String,
 }
 
@@ -84,7 +112,7 @@ pub struct Cpu {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InstallationEligibility {
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub eligible: bool,
     #[serde(deserialize_with = "null_as_default")]
     pub not_eligible_reasons: Vec<String>,
@@ -94,64 +122,128 @@ pub struct InstallationEligibility {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Disk {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub drive_type: Option<DriveType>,
-    #[serde(skip_serializing_if = "is_false")]
+    pub drive_type: Option<Reported<DriveType>>,
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub has_uuid: bool,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub vendor: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub path: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub hctl: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub by_path: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub by_id: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub model: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub wwn: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub serial: String,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub size_bytes: i64,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub bootable: bool,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub removable: bool,
-    #[serde(rename = "partitionTypes", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        rename = "partitionTypes",
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub partition_types: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub is_installation_media: bool,
+    #[serde(deserialize_with = "null_as_default")]
     pub installation_eligibility: InstallationEligibility,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub smart: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_perf: Option<IoPerf>,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub holders: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iscsi: Option<Iscsi>,
+}
+
+impl Disk {
+    /// Its drive type; unknown if it has none, or one of a newer agent.
+    pub fn known_type(&self) -> DriveType {
+        let reported = self.drive_type.as_ref();
+        reported.and_then(Reported::known).unwrap_or_default()
+    }
 }
 
 /// `gpu` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gpu {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub vendor: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub vendor_id: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub device_id: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub address: String,
 }
 
@@ -161,29 +253,50 @@ pub struct Gpu {
 pub struct Interface {
     #[serde(deserialize_with = "null_as_default")]
     pub ipv6_addresses: Vec<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub vendor: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub name: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub has_carrier: bool,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub product: String,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub mtu: i64,
     #[serde(deserialize_with = "null_as_default")]
     pub ipv4_addresses: Vec<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub biosdevname: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub client_id: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub mac_address: String,
     #[serde(deserialize_with = "null_as_default")]
     pub flags: Vec<String>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub speed_mbps: i64,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub r#type: String,
 }
 
@@ -191,27 +304,36 @@ pub struct Interface {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub physical_bytes: i64,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub usable_bytes: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub physical_bytes_method: Option<MemoryMethod>,
+    pub physical_bytes_method: Option<Reported<MemoryMethod>>,
 }
 
 /// `route` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub interface: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub gateway: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub destination: String,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub family: i64,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub metric: i64,
 }
 
@@ -219,13 +341,22 @@ pub struct Route {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SystemVendor {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub serial_number: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub product_name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub manufacturer: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub r#virtual: bool,
 }
 
@@ -233,7 +364,7 @@ pub struct SystemVendor {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IoPerf {
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub sync_duration: i64,
 }
 
@@ -241,7 +372,10 @@ pub struct IoPerf {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Iscsi {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub host_ip_address: String,
 }
 
@@ -251,7 +385,10 @@ pub struct Iscsi {
 pub struct DiskInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Uuid>,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_speed: Option<DiskSpeed>,
@@ -261,11 +398,11 @@ pub struct DiskInfo {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiskSpeed {
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
     pub tested: bool,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub exit_code: i64,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
     pub speed_ms: i64,
 }
 

@@ -41,4 +41,4 @@ mod wire;
 pub use error::Error;
 pub use large_text::LargeText;
 pub use nearest::nearest;
-pub use wire::UnknownValue;
+pub use wire::{Reported, UnknownValue};

@@ -1,5 +1,9 @@
 //! Presence rules of the installer API and the macro behind every closed set of wire values.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The API leaves `false` out where the description says so.
@@ -20,13 +24,70 @@ pub(crate) fn is_zero_f64(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// Peers send `null` for an empty list.
+/// Peers send `null` for an empty list, and agents for a value that a machine does not report.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Default + Deserialize<'de>,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A value that an agent reports: one of a closed set, or the text of a newer agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reported<T> {
+    /// One of the set.
+    Known(T),
+    /// Another text, as it was sent.
+    Other(Box<str>),
+}
+
+impl<T: Default> Default for Reported<T> {
+    fn default() -> Self {
+        Self::Known(T::default())
+    }
+}
+
+impl<T: Copy> Reported<T> {
+    /// The value, if it is one of the set.
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(*value),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl<T> From<T> for Reported<T> {
+    fn from(value: T) -> Self {
+        Self::Known(value)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Reported<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(value) => value.fmt(f),
+            Self::Other(text) => f.pad(text),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Reported<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Known(value) => value.serialize(serializer),
+            Self::Other(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de, T: FromStr> Deserialize<'de> for Reported<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        let known = text.parse().map(Self::Known);
+        Ok(known.unwrap_or_else(|_| Self::Other(text.into())))
+    }
 }
 
 /// The agent protocol says "no instruction" and "no address" with `null`.

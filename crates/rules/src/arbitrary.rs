@@ -60,7 +60,7 @@ fn disk() -> impl Strategy<Value = Disk> {
             bootable: flags[0],
             removable: flags[1],
             has_uuid: flags[2],
-            drive_type,
+            drive_type: drive_type.map(Into::into),
             ..Disk::default()
         })
 }

@@ -99,12 +99,14 @@ fn problems(disk: &Disk, inventory: &Inventory, criteria: DiskCriteria) -> Vec<S
             criteria.size_gb
         ));
     }
-    let drive_type = disk.drive_type.unwrap_or_default();
+    let drive_type = disk.known_type();
     let supported = supported_types(inventory, criteria);
     if !supported.contains(&drive_type) {
         let supported: Vec<&str> = supported.iter().map(|one| one.as_str()).collect();
+        let reported = disk.drive_type.clone();
+        let reported = reported.unwrap_or(drive_type.into());
         problems.push(format!(
-            "{WRONG_TYPE} {drive_type}, it must be one of {}",
+            "{WRONG_TYPE} {reported}, it must be one of {}",
             supported.join(", ")
         ));
     }
@@ -160,7 +162,7 @@ fn path_problem(device: &Disk, inventory: &Inventory) -> Option<String> {
         .disks
         .iter()
         .filter(|path| holds(path, device))
-        .map(|path| path.drive_type.unwrap_or_default())
+        .map(Disk::known_type)
         .collect();
     let all = |kind| paths.iter().all(|one| *one == kind);
     let supported = paths.is_empty()
@@ -183,7 +185,7 @@ fn member_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
     let device = inventory
         .disks
         .iter()
-        .find(|device| device.drive_type == Some(DriveType::Multipath) && holds(disk, device))?;
+        .find(|device| device.known_type() == DriveType::Multipath && holds(disk, device))?;
     Some(format!(
         "{MULTIPATH_MEMBER} multipath device {}; install to that device",
         device.name
@@ -252,7 +254,7 @@ fn better(left: &Disk, right: &Disk) -> Ordering {
         .cmp(&left.bootable)
         .then(nvme(left).cmp(&nvme(right)))
         .then_with(|| {
-            let name = |disk: &Disk| disk.drive_type.unwrap_or_default().as_str();
+            let name = |disk: &Disk| disk.known_type().as_str();
             name(left).cmp(name(right))
         })
         .then(left.size_bytes.cmp(&right.size_bytes))
@@ -269,8 +271,8 @@ pub(crate) fn to_be_formatted(inventory: &Inventory) -> String {
         .filter(|disk| !disk.name.starts_with("mmcblk"))
         .filter(|disk| {
             !matches!(
-                disk.drive_type,
-                Some(DriveType::FC | DriveType::ISCSI | DriveType::LVM | DriveType::Multipath)
+                disk.known_type(),
+                DriveType::FC | DriveType::ISCSI | DriveType::LVM | DriveType::Multipath
             )
         })
         .map(|disk| disk.id.as_str())

@@ -237,7 +237,7 @@ pub(crate) fn fits(hints: &DiskHints, disk: &Disk) -> bool {
         && same(&hints.wwn, &disk.wwn)
         && hints
             .rotational
-            .is_none_or(|rotational| rotational == (disk.drive_type == Some(DriveType::HDD)))
+            .is_none_or(|rotational| rotational == (disk.known_type() == DriveType::HDD))
 }
 
 /// Name of an entry in texts.

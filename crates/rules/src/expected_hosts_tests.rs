@@ -156,7 +156,7 @@ fn disks_fit_all_hints_that_are_set() {
         path: "/dev/sda".to_owned(),
         model: "SuperDisk 9000".to_owned(),
         size_bytes: 500_000_000_000,
-        drive_type: Some(DriveType::HDD),
+        drive_type: Some(DriveType::HDD.into()),
         ..Disk::default()
     };
     let hints = |json: serde_json::Value| serde_json::from_value::<DiskHints>(json).unwrap();

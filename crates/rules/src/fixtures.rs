@@ -43,7 +43,7 @@ pub(crate) fn inventory(at: usize) -> Inventory {
             by_id: "/dev/disk/by-id/wwn-0x1".to_owned(),
             name: "sda".to_owned(),
             path: "/dev/sda".to_owned(),
-            drive_type: Some(DriveType::SSD),
+            drive_type: Some(DriveType::SSD.into()),
             size_bytes: 500_000_000_000,
             bootable: true,
             ..Disk::default()

@@ -275,10 +275,8 @@ pub(crate) fn usable_mib(inventory: &Inventory) -> i64 {
     if usable <= 0 {
         return 0;
     }
-    let more = match memory.physical_bytes_method {
-        Some(MemoryMethod::Meminfo) => usable / 50,
-        _ => 0,
-    };
+    let is_usable_only = memory.physical_bytes_method == Some(MemoryMethod::Meminfo.into());
+    let more = if is_usable_only { usable / 50 } else { 0 };
     usable.saturating_add(TOLERANCE_MIB).saturating_add(more)
 }
 

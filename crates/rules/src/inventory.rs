@@ -1,5 +1,6 @@
 //! Reception of an inventory, and the host's values that follow from it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::cluster::Cluster;
@@ -35,7 +36,8 @@ impl SentInventory {
             let reason = "the inventory cannot be read: it is a list";
             return Err(Error::invalid("output", reason));
         }
-        let inventory: Inventory = serde_json::from_str(json).map_err(|error| {
+        let json = with_whole_characters(json);
+        let inventory: Inventory = serde_json::from_str(&json).map_err(|error| {
             Error::invalid("output", format!("the inventory cannot be read: {error}"))
         })?;
         bounds::check_inventory(&inventory)?;
@@ -44,6 +46,43 @@ impl SentInventory {
             text: LargeText::default(),
         })
     }
+}
+
+/// The text with the replacement character for each half of a surrogate pair, as Go's reader has it: firmware tables
+/// hold such bytes. Source: RFC 8259, 8.2.
+fn with_whole_characters(json: &str) -> Cow<'_, str> {
+    const ESCAPE: usize = "\\uXXXX".len();
+    /// The code unit of an escape at the start of a text.
+    fn unit(text: &str) -> Option<u32> {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        u32::from_str_radix(digits, 16).ok()
+    }
+    let is_high = |unit: u32| (0xd800..0xdc00).contains(&unit);
+    let is_low = |unit: u32| (0xdc00..0xe000).contains(&unit);
+    let (mut whole, mut rest) = (String::new(), json);
+    let mut copied_from = json;
+    while let Some(at) = rest.find('\\') {
+        let escape = &rest[at..];
+        let next = escape.get(ESCAPE..).unwrap_or_default();
+        let length = match unit(escape) {
+            Some(high) if is_high(high) && unit(next).is_some_and(is_low) => 2 * ESCAPE,
+            Some(half) if is_high(half) || is_low(half) => {
+                let before = copied_from.len() - escape.len();
+                whole.push_str(&copied_from[..before]);
+                whole.push_str("\\ufffd");
+                copied_from = next;
+                ESCAPE
+            }
+            // The character behind the backslash is part of the escape.
+            _ => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        rest = &escape[length..];
+    }
+    if whole.is_empty() {
+        return Cow::Borrowed(json);
+    }
+    whole.push_str(copied_from);
+    Cow::Owned(whole)
 }
 
 /// Stores an inventory: judges disks, chooses the installation disk.
@@ -158,4 +197,48 @@ fn takes_inventory(status: HostStatus) -> bool {
             | HostStatus::DisconnectedUnbound
             | HostStatus::InsufficientUnbound
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_values_do_not_lose_a_host() {
+        let text = r#"{"hostname":null,"truncation":{"type":"half","reasons":null},"tpm_version":"3.0",
+            "boot":{"secure_boot_state":"SetupMode","device_type":"net"},"memory":{"physical_bytes_method":"smbios"},
+            "system_vendor":{"serial_number":null,"product_name":"x\ud800y"},
+            "interfaces":[{"mac_address":null,"mtu":null,"flags":null}],
+            "disks":[{"drive_type":"NVMe-oF","size_bytes":null,"removable":null,"installation_eligibility":null}]}"#;
+        let sent = SentInventory::parse(text).unwrap();
+        let vendor = sent.inventory.system_vendor.as_ref().unwrap();
+        assert_eq!(vendor.product_name, "x\u{fffd}y");
+        let printed = serde_json::to_string(&*sent.inventory).unwrap();
+        for kept in ["NVMe-oF", "SetupMode", "3.0", "half", "smbios"] {
+            assert!(printed.contains(kept), "{printed}");
+        }
+        assert_eq!(SentInventory::parse(&printed).unwrap(), sent);
+        let mut inventory = Arc::clone(&sent.inventory);
+        disks::judge(&mut inventory, disks::DiskCriteria::new(1, None));
+        let eligibility = &inventory.disks[0].installation_eligibility;
+        assert!(!eligibility.eligible);
+        let reasons = eligibility.not_eligible_reasons.join(" ");
+        assert!(reasons.contains("Drive type is NVMe-oF"), "{reasons}");
+    }
+
+    #[test]
+    fn halves_of_pairs_are_replaced() {
+        for (text, expected) in [
+            (r"\ud83d\ude00", r"\ud83d\ude00"),
+            (r"\ud83d", r"\ufffd"),
+            (r"\ude00\ud83d\ude00x\uD83Dy", r"\ufffd\ud83d\ude00x\ufffdy"),
+            (r"\\ud83d", r"\\ud83d"),
+            (r"\\\ud83d", r"\\\ufffd"),
+            (r"\ud8", r"\ud8"),
+            ("\\", "\\"),
+            (r"\ü\ud800ü", r"\ü\ufffdü"),
+        ] {
+            assert_eq!(with_whole_characters(text), expected, "{text}");
+        }
+    }
 }

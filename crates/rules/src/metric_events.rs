@@ -4,7 +4,6 @@
 
 use model::events::{EventCategory, EventSeverity};
 use model::host::{Host, HostStage};
-use model::inventory::DriveType;
 
 use crate::event::NewEvent;
 use crate::host_state::HostState;
@@ -44,9 +43,8 @@ pub(crate) fn of_ended_installation(host: &HostState, result: HostStage) -> Vec<
         .number("core_count", cores)
         .number("mem_bytes", gib(memory));
     let disks = inventory.disks.iter().take(MAX_PARTS).map(|disk| {
-        let kind = disk.drive_type.unwrap_or(DriveType::Unknown);
         about(DISK)
-            .prop("disk_type", kind)
+            .prop("disk_type", disk.known_type())
             .number("disk_size", gib(disk.size_bytes))
     });
     let nics = inventory.interfaces.iter().take(MAX_PARTS);

@@ -109,7 +109,7 @@ pub(crate) fn host(number: u8, role: HostRole) -> HostState {
             by_id: disk_id.clone(),
             name: "sda".to_owned(),
             path: "/dev/sda".to_owned(),
-            drive_type: Some(DriveType::SSD),
+            drive_type: Some(DriveType::SSD.into()),
             ..Disk::default()
         }],
         boot: Some(Boot {

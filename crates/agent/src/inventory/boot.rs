@@ -28,14 +28,15 @@ pub(super) fn boot(files: &HostFiles, mounts: &Mounts) -> Boot {
         current_boot_mode: mode.to_owned(),
         pxe_interface,
         command_line,
-        secure_boot_state: Some(secure_boot(files)),
+        secure_boot_state: Some(secure_boot(files).into()),
         device_type: mounts.source_of("/sysroot").map(|source| {
             // A live system is a file of its medium or of memory.
-            if source.starts_with("/dev/loop") {
+            let kind = if source.starts_with("/dev/loop") {
                 DeviceType::Ephemeral
             } else {
                 DeviceType::Persistent
-            }
+            };
+            kind.into()
         }),
     }
 }

@@ -62,7 +62,7 @@ fn disk(device: &BlockDevice<'_>, all: &[&BlockDevice<'_>], mounts: &Mounts) -> 
     Disk {
         id,
         is_installation_media: eligibility.is_medium || drive_type == DriveType::ODD,
-        drive_type: Some(drive_type),
+        drive_type: Some(drive_type.into()),
         has_uuid: device.has_uuid(),
         vendor: device.vendor().unwrap_or_default(),
         name: device.name.to_owned(),
@@ -182,7 +182,7 @@ fn appliance(device: &BlockDevice<'_>, all: &[BlockDevice<'_>]) -> Disk {
         id: path.clone(),
         name: device.name.to_owned(),
         path,
-        drive_type: Some(DriveType::SSD),
+        drive_type: Some(DriveType::SSD.into()),
         size_bytes: APPLIANCE_SIZE,
         has_uuid: all.iter().any(BlockDevice::has_uuid),
         installation_eligibility: InstallationEligibility {

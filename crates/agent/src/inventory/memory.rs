@@ -20,7 +20,7 @@ pub(super) fn memory(files: &HostFiles, dmi: &DmiTables) -> Memory {
     Memory {
         physical_bytes: i64::try_from(physical).unwrap_or(i64::MAX),
         usable_bytes: i64::try_from(usable).unwrap_or(i64::MAX),
-        physical_bytes_method: method,
+        physical_bytes_method: method.map(Into::into),
     }
 }
 
@@ -63,13 +63,16 @@ mod tests {
             (found.physical_bytes, found.usable_bytes),
             (1 << 20, 1 << 20)
         );
-        assert_eq!(found.physical_bytes_method, Some(MemoryMethod::Meminfo));
+        assert_eq!(
+            found.physical_bytes_method,
+            Some(MemoryMethod::Meminfo.into())
+        );
         let block = root.path().join("sys/devices/system/memory/memory0");
         fs::create_dir_all(&block).unwrap();
         fs::write(block.join("online"), "1\n").unwrap();
         fs::write(block.with_file_name("block_size_bytes"), "8000000\n").unwrap();
         let found = memory(&files, &dmi);
         assert_eq!(found.physical_bytes, 128 << 20);
-        assert_eq!(found.physical_bytes_method, Some(MemoryMethod::Ghw));
+        assert_eq!(found.physical_bytes_method, Some(MemoryMethod::Ghw.into()));
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn truncate(
             count - inventory.disks.len()
         ));
         inventory.truncation = Some(InventoryTruncation {
-            r#type: Type::Partial,
+            r#type: Type::Partial.into(),
             reasons: reasons.clone(),
         });
         let text = serde_json::to_string(&inventory)?;
@@ -68,7 +68,7 @@ pub(crate) fn truncate(
         routes: Vec::new(),
         gpus: Vec::new(),
         truncation: Some(InventoryTruncation {
-            r#type: Type::Full,
+            r#type: Type::Full.into(),
             reasons,
         }),
         ..inventory
@@ -103,10 +103,10 @@ mod tests {
         assert_eq!(cut(whole.len()), inventory);
         let partial = cut(whole.len() - 1);
         assert_eq!(partial.disks.len(), 1);
-        assert_eq!(partial.truncation.unwrap().r#type, Type::Partial);
+        assert_eq!(partial.truncation.unwrap().r#type, Type::Partial.into());
         let full = cut(10);
         assert!(full.disks.is_empty());
-        assert_eq!(full.truncation.unwrap().r#type, Type::Full);
+        assert_eq!(full.truncation.unwrap().r#type, Type::Full.into());
     }
 
     #[test]

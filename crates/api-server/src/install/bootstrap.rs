@@ -222,6 +222,6 @@ fn storage(disk: &Disk) -> Value {
         "wwn": disk.wwn,
         "hctl": disk.hctl,
         "serialNumber": disk.serial,
-        "rotational": disk.drive_type == Some(DriveType::HDD),
+        "rotational": disk.known_type() == DriveType::HDD,
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::cluster::{Cluster, ClusterStatus};
 use model::host::{Host, HostProgressInfo, HostStage};
 use model::ids::HostId;
-use model::inventory::{DiskInfo, DriveType};
+use model::inventory::DiskInfo;
 use model::time::{DateTime, Timestamp};
 use rules::images::image_statuses;
 use rules::metric_events::HARDWARE;
@@ -134,7 +134,7 @@ fn hardware(host: &HostState, result: &str, found: &mut Vec<Measurement>) {
         found.push(HOST_RAM.value(gib(memory.physical_bytes), &labels));
     }
     for disk in &inventory.disks {
-        let kind = disk.drive_type.unwrap_or(DriveType::Unknown).as_str();
+        let kind = disk.known_type().as_str();
         found.push(HOST_DISK.value(gib(disk.size_bytes), &[kind, role, result]));
     }
     for interface in &inventory.interfaces {

@@ -214,7 +214,7 @@ pub(crate) fn is_fully_truncated(inventory: &Inventory) -> bool {
     inventory
         .truncation
         .as_ref()
-        .is_some_and(|truncation| truncation.r#type == model::inventory::Type::Full)
+        .is_some_and(|truncation| truncation.r#type == model::inventory::Type::Full.into())
 }
 
 fn machine(inventory: &Inventory) -> String {

@@ -90,7 +90,7 @@ pub(crate) fn spare_disks<'a>(
         disk.id != host.installation_disk_id
             && !disk.is_installation_media
             && disk.size_bytes > 0
-            && matches!(disk.drive_type, Some(DriveType::HDD | DriveType::SSD))
+            && matches!(disk.known_type(), DriveType::HDD | DriveType::SSD)
     })
 }
 

@@ -98,11 +98,14 @@ impl RecordedDisk {
             wwn: self.wwn.clone(),
             hctl: self.hctl.clone(),
             size_bytes: self.size_bytes,
-            drive_type: Some(if self.rotational {
-                DriveType::HDD
-            } else {
-                DriveType::SSD
-            }),
+            drive_type: Some(
+                if self.rotational {
+                    DriveType::HDD
+                } else {
+                    DriveType::SSD
+                }
+                .into(),
+            ),
             ..Disk::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use model::cluster::Cluster;
 use model::host::HostRole;
-use model::inventory::{DeviceType, DriveType, Interface};
+use model::inventory::{DeviceType, Disk, DriveType, Interface};
 use model::network::Proxy;
 use model::steps::InstallCmdRequest;
 
@@ -140,7 +140,7 @@ fn boots_persistently(view: &StepView<'_>) -> bool {
         .inventory
         .as_ref()
         .and_then(|inventory| inventory.boot.as_ref())
-        .is_some_and(|boot| boot.device_type == Some(DeviceType::Persistent))
+        .is_some_and(|boot| boot.device_type == Some(DeviceType::Persistent.into()))
 }
 
 /// The user's arguments, then those of the host's network and disk; a JSON list as text, empty for none.
@@ -190,7 +190,7 @@ fn nic_argument(nic: &Interface) -> Option<String> {
 /// Source: assisted-service, internal/host/hostcommands/install_cmd.go, appendMultipathArgs, appendRaidArgs,
 /// appendISCSIArgs.
 fn disk_arguments(view: &StepView<'_>) -> &'static [&'static str] {
-    match installation_disk(view.host).and_then(|disk| disk.drive_type) {
+    match installation_disk(view.host).map(Disk::known_type) {
         Some(DriveType::ISCSI) => &["rd.iscsi.firmware=1"],
         Some(DriveType::Multipath) => &["rw", "rd.multipath=default"],
         Some(DriveType::RAID) => &["rd.md=1", "rd.auto=1"],

@@ -194,9 +194,9 @@ fn installer_arguments_follow_network_and_disk() {
         ["--append-karg", "ip=52-54-00-aa-00-02:dhcp"]
     );
 
-    let disk = |snapshot: &mut Snapshot, kind| {
+    let disk = |snapshot: &mut Snapshot, kind: DriveType| {
         let inventory = snapshot.hosts[1].inventory.as_mut().unwrap();
-        Arc::make_mut(inventory).disks[0].drive_type = Some(kind);
+        Arc::make_mut(inventory).disks[0].drive_type = Some(kind.into());
     };
     disk(&mut snapshot, DriveType::Multipath);
     assert_eq!(

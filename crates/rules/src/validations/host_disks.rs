@@ -154,9 +154,10 @@ fn tpm(subject: &HostSubject<'_>) -> Verdict {
         Ok(inventory) => inventory,
         Err(pending) => return pending,
     };
-    let has = inventory.tpm_version.unwrap_or_default();
+    let reported = inventory.tpm_version.clone();
+    let has = reported.unwrap_or(TpmVersion::default().into());
     Verdict::of(
-        has == TpmVersion::V20,
+        has == TpmVersion::V20.into(),
         "The host has a TPM 2.0",
         format_args!(
             "Disk encryption needs a TPM 2.0, the host's TPM is {has}; enable it in the firmware or encrypt with Tang servers"

@@ -287,7 +287,7 @@ fn truncation(subject: &HostSubject<'_>, kind: Type) -> Verdict {
         Err(pending) => return pending,
     };
     match &inventory.truncation {
-        Some(cut) if cut.r#type == kind => Verdict::fail(format!(
+        Some(cut) if cut.r#type == kind.into() => Verdict::fail(format!(
             "The inventory was too large and the agent truncated it ({kind}): {}; raise AGENT_INVENTORY_MAX_SIZE or AGENT_INVENTORY_DISK_MIN_SIZE",
             cut.reasons.join(", ")
         ))

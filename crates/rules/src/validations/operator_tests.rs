@@ -107,7 +107,7 @@ fn virtualizing(inventory: &mut Inventory) {
 
 fn secure_boot(inventory: &mut Inventory) {
     inventory.boot = Some(Boot {
-        secure_boot_state: Some(SecureBootState::Enabled),
+        secure_boot_state: Some(SecureBootState::Enabled.into()),
         ..Boot::default()
     });
 }

@@ -220,7 +220,7 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     ("inventory-not-fully-truncated", "failure", |all| {
         machine(all, |one| {
             one.truncation = Some(InventoryTruncation {
-                r#type: Type::Full,
+                r#type: Type::Full.into(),
                 reasons: Vec::new(),
             })
         })
@@ -228,7 +228,7 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     ("has-min-valid-disks", "error", |all| {
         machine(all, |one| {
             one.truncation = Some(InventoryTruncation {
-                r#type: Type::Full,
+                r#type: Type::Full.into(),
                 reasons: Vec::new(),
             })
         })
@@ -236,7 +236,7 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     ("inventory-not-partially-truncated", "failure", |all| {
         machine(all, |one| {
             one.truncation = Some(InventoryTruncation {
-                r#type: Type::Partial,
+                r#type: Type::Partial.into(),
                 reasons: Vec::new(),
             })
         })
@@ -338,7 +338,7 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     }),
     ("disk-encryption-requirements-satisfied", "success", |all| {
         encrypted(all, DiskEncryptionMode::Tpmv2);
-        machine(all, |one| one.tpm_version = Some(TpmVersion::V20));
+        machine(all, |one| one.tpm_version = Some(TpmVersion::V20.into()));
     }),
     ("disk-encryption-requirements-satisfied", "pending", |all| {
         encrypted(all, DiskEncryptionMode::Tang)

@@ -117,14 +117,11 @@ fn devices_that_are_no_disks_are_left_out() {
     let disks = machine.disks("");
     let kinds: Vec<_> = disks
         .iter()
-        .map(|disk| (disk.name.as_str(), disk.drive_type))
+        .map(|disk| (disk.name.as_str(), disk.known_type()))
         .collect();
     assert_eq!(
         kinds,
-        [
-            ("dm-1", Some(DriveType::Multipath)),
-            ("sr0", Some(DriveType::ODD))
-        ]
+        [("dm-1", DriveType::Multipath), ("sr0", DriveType::ODD)]
     );
     assert!(disks[1].is_installation_media);
 }

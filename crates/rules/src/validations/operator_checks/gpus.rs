@@ -30,8 +30,8 @@ impl GpuVendor {
 
 pub(super) fn secure_boot_off(inventory: &Inventory) -> Option<Verdict> {
     let boot = inventory.boot.as_ref();
-    let state = boot.and_then(|boot| boot.secure_boot_state);
-    (state == Some(SecureBootState::Enabled)).then(|| {
+    let state = boot.and_then(|boot| boot.secure_boot_state.as_ref());
+    (state == Some(&SecureBootState::Enabled.into())).then(|| {
         Verdict::fail(
             "Secure boot: kernel modules built on the host are not signed; disable it in the firmware",
         )
