@@ -218,7 +218,19 @@ impl Hardware {
         self.link_to(address).or_else(|| {
             let mut routes = self.routes.iter();
             let route = routes.find(|route| route.destination.contains(&address))?;
-            self.link_to(route.gateway)
+            self.link_of(route)
+        })
+    }
+
+    /// The interface of a route's router, and its own address. A link-local router needs no network on the interface.
+    pub(crate) fn link_of(&self, route: &HostRoute) -> Option<(&Nic, IpAddr)> {
+        let is_link_local =
+            matches!(route.gateway, IpAddr::V6(gateway) if gateway.is_unicast_link_local());
+        self.link_to(route.gateway).or_else(|| {
+            let mut nics = self.nics.iter().filter(|_| is_link_local);
+            let nic = nics.find(|nic| nic.name == route.interface)?;
+            let mut own = nic.addresses.iter().map(IpNet::addr);
+            Some((nic, own.find(IpAddr::is_ipv6)?))
         })
     }
 }
@@ -250,6 +262,7 @@ pub(crate) fn hex(digest: [u8; 16]) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::default_route;
     use crate::fleet::tests::fleet;
 
     pub(crate) fn machine(index: usize, role: Role, faults: &[HostFault]) -> Hardware {
@@ -274,6 +287,11 @@ pub(crate) mod tests {
         let near = machine.link_to("192.168.126.77".parse().unwrap()).unwrap();
         assert_eq!((near.0.name.as_str(), near.1), ("enp1s0", own));
         assert!(machine.link_to("10.0.0.1".parse().unwrap()).is_none());
+        let mut other = machine.clone();
+        other.nics[0].addresses = vec!["fd00::5/64".parse().unwrap()];
+        let route = default_route("fe80::1".parse().unwrap(), &other.nics[0].name);
+        let near = other.link_of(&route).unwrap();
+        assert_eq!(near.1, "fd00::5".parse::<IpAddr>().unwrap());
         assert_eq!(machine.path_to("10.0.0.1".parse().unwrap()).unwrap().1, own);
         assert!(machine.path_to("fd00::1".parse().unwrap()).is_none());
     }

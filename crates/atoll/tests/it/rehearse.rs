@@ -247,7 +247,7 @@ static SEEDED: &[Seeded] = &[
         "",
         &[(
             "kind: AgentConfig",
-            "kind: AgentConfig\nrendezvousIP: 192.0.2.10",
+            "kind: AgentConfig\nrendezvousIP: 192.0.2.256",
         )],
     ),
     (

@@ -67,10 +67,7 @@ impl Hardware {
             }
             route
         };
-        let far = self
-            .routes
-            .iter()
-            .filter(|one| self.link_to(one.gateway).is_some());
+        let far = self.routes.iter().filter(|one| self.link_of(one).is_some());
         let far = far.map(|one| route(one.destination, one.gateway.to_string(), &one.interface));
         let near = self.nics.iter().flat_map(|nic| {
             let networks = nic.addresses.iter().map(IpNet::trunc);
