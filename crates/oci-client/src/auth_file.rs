@@ -86,7 +86,7 @@ mod tests {
             registry_logins(Some(&file)).unwrap_err().to_string()
         };
         assert!(refused(None).contains("not exist"));
-        let message = refused(Some(r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#));
+        let message = refused(Some(r#"{"auths":"hunter2"}"#));
         assert!(
             message.contains("auth.json") && !message.contains("hunter2"),
             "{message}"

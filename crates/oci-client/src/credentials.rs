@@ -3,7 +3,7 @@
 mod helper;
 mod login;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -18,7 +18,6 @@ pub use login::Login;
 
 /// Limit of cached logins of helpers; beyond it, helpers are run again.
 const ASKED_LIMIT: usize = 1024;
-/// The only registry whose name is not its host.
 const DOCKER: &str = "docker.io";
 const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
 
@@ -26,6 +25,8 @@ const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
     logins: BTreeMap<String, Login>,
+    /// Registries whose entries cannot be read.
+    unreadable: BTreeSet<String>,
     /// Credential helpers by registry.
     helpers: BTreeMap<String, String>,
     /// Credential helper of all other registries.
@@ -94,9 +95,9 @@ impl Credentials {
     }
 
     /// Parses an authentication file of container tools: a pull secret that may have no logins, and may name credential
-    /// helpers.
+    /// helpers. An entry that cannot be read stops only requests to its registry.
     ///
-    /// Errors: as [`Self::from_pull_secret`].
+    /// Errors: Invalid – not such a file.
     pub fn from_auth_file(text: &str) -> Result<Self, Error> {
         let file: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         let Some(file) = file.as_object() else {
@@ -107,8 +108,16 @@ impl Credentials {
             Some(_) => return Self::from_pull_secret(text),
             None => serde_json::Map::new(),
         };
-        auths.retain(|_, entry| entry.as_object().is_none_or(|entry| !has_no_secret(entry)));
-        let logins = Self::from_pull_secret(&serde_json::json!({ "auths": auths }).to_string())?;
+        auths.retain(|_, entry| !has_no_secret(entry));
+        let (mut logins, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
+        for (registry, entry) in auths {
+            let registry = normalized(&registry).to_owned();
+            let entry: Option<AuthEntry> = serde_json::from_value(entry).ok();
+            match entry.and_then(AuthEntry::login) {
+                Some(login) => drop(logins.insert(registry, login)),
+                None => drop(unreadable.insert(registry)),
+            }
+        }
         let wrong = |member| {
             let reason = format!("expected names of programs in the member {member}");
             Error::invalid("pull_secret", reason)
@@ -129,21 +138,29 @@ impl Credentials {
                 .map(|(registry, name)| (normalized(&registry).to_owned(), name))
                 .collect(),
             store: store.filter(|name| !name.is_empty()),
-            ..logins
+            logins,
+            unreadable,
+            asked: Arc::default(),
         })
     }
 
     /// The login for `repository` of `registry`: that of its credential helper, else [`Self::lookup`], else that of the
     /// default credential helper. Each helper runs once.
     ///
-    /// Errors: Invalid – a helper that fails, is missing, or exceeds its timeout.
+    /// Errors: Invalid – a helper that fails, is missing, or exceeds its timeout; an entry that cannot be read.
     pub async fn login(
         &self,
         registry: &str,
         repository: Option<&Repository>,
     ) -> Result<Option<Login>, Error> {
+        let registry = normalized(registry);
         if let Some(name) = self.helpers.get(registry) {
             return self.ask(name, registry).await;
+        }
+        if let Some(entry) = self.unreadable_entry(registry, repository) {
+            let reason =
+                format!("the entry of {entry} has no auth of the form base64(user:password)");
+            return Err(Error::invalid("the registry logins", reason));
         }
         match (self.lookup(registry, repository), &self.store) {
             (Some(login), _) => Ok(Some(login.clone())),
@@ -167,15 +184,16 @@ impl Credentials {
 
     /// The login for `repository` of `registry`: the entry with the longest path wins.
     pub fn lookup(&self, registry: &str, repository: Option<&Repository>) -> Option<&Login> {
-        let mut path =
-            repository.map_or_else(|| registry.to_owned(), |name| format!("{registry}/{name}"));
-        loop {
-            if let Some(login) = self.logins.get(&path) {
-                return Some(login);
-            }
-            let parent = path.rfind('/')?;
-            path.truncate(parent);
-        }
+        let mut paths = paths(normalized(registry), repository);
+        paths.find_map(|path| self.logins.get(&path))
+    }
+
+    /// The unreadable entry that is closer to a repository than every login.
+    fn unreadable_entry(&self, registry: &str, repository: Option<&Repository>) -> Option<String> {
+        let is_known =
+            |path: &String| self.logins.contains_key(path) || self.unreadable.contains(path);
+        let closest = paths(registry, repository).find(is_known)?;
+        self.unreadable.contains(&closest).then_some(closest)
     }
 }
 
@@ -200,20 +218,33 @@ impl AuthEntry {
     }
 }
 
-/// Whether an entry is the placeholder of a registry whose login is in a credential helper.
-fn has_no_secret(entry: &serde_json::Map<String, serde_json::Value>) -> bool {
-    ["auth", "username"]
-        .iter()
-        .all(|name| !entry.contains_key(*name))
+/// The names of entries for a repository, the longest first.
+fn paths(registry: &str, repository: Option<&Repository>) -> impl Iterator<Item = String> {
+    let longest =
+        repository.map_or_else(|| registry.to_owned(), |name| format!("{registry}/{name}"));
+    std::iter::successors(Some(longest), |path| {
+        path.rfind('/').map(|parent| path[..parent].to_owned())
+    })
+}
+
+/// Whether an entry is the placeholder of a registry whose login is in a credential helper, or that had a login once.
+fn has_no_secret(entry: &serde_json::Value) -> bool {
+    let is_empty = |name: &&str| {
+        let value = &entry[*name];
+        value.is_null() || value == ""
+    };
+    (entry.is_null() || entry.is_object()) && ["auth", "username"].iter().all(is_empty)
+}
+
+/// Whether a name is that of Docker Hub, the only registry whose name is not its host.
+pub(crate) fn is_docker_hub(registry: &str) -> bool {
+    registry == DOCKER || DOCKER_HOSTS.contains(&registry)
 }
 
 /// The host of a key: old tools write it as a URL, and docker's tools that of their own registry.
 fn normalized(registry: &str) -> &str {
     let name = without_scheme(registry);
-    if DOCKER_HOSTS.contains(&name) {
-        return DOCKER;
-    }
-    name
+    if is_docker_hub(name) { DOCKER } else { name }
 }
 
 fn without_scheme(registry: &str) -> &str {
@@ -283,6 +314,8 @@ mod tests {
             "{}",
             r#"{"auths":{}}"#,
             r#"{"auths":{"a:1":{}},"credsStore":"desktop"}"#,
+            r#"{"auths":{"a:1":{"auth":""}}}"#,
+            r#"{"auths":{"a:1":null,"b:1":{"auth":null}}}"#,
         ] {
             let credentials = Credentials::from_auth_file(text).unwrap();
             assert!(credentials.lookup("a:1", None).is_none(), "{text}");
@@ -296,10 +329,38 @@ mod tests {
             r#"{"credsStore":["hunter2"]}"#,
             r#"{"credHelpers":{"a:1":{"hunter2":1}}}"#,
             r#"{"auths":1}"#,
-            r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#,
         ] {
             let refused = Credentials::from_auth_file(wrong).unwrap_err().to_string();
             assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn unreadable_entries_stop_their_registries_alone() {
+        for entry in [
+            r#"{"auth":"hunter2!"}"#,
+            r#"{"auth":"aHVudGVyMg=="}"#,
+            r#"{"auth":7}"#,
+            r#""hunter2""#,
+        ] {
+            let text = format!(
+                r#"{{"auths":{{"bad:1":{entry},"bad:1/open":{{"auth":"dTpw"}},"good:1":{{"auth":"dTpw"}}}}}}"#
+            );
+            let credentials = Credentials::from_auth_file(&text).unwrap();
+            let name = |text: &str| text.parse::<Repository>().unwrap();
+            let login = credentials.login("good:1", None).await.unwrap();
+            assert_eq!(login.unwrap().user, "u");
+            let login = credentials.login("bad:1", Some(&name("open/a"))).await;
+            assert_eq!(login.unwrap().unwrap().user, "u");
+            let refused = credentials
+                .login("bad:1", Some(&name("a")))
+                .await
+                .unwrap_err();
+            let refused = refused.to_string();
+            assert!(
+                refused.contains("bad:1") && !refused.contains("hunter2"),
+                "{refused}"
+            );
         }
     }
 

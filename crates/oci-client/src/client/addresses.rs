@@ -2,6 +2,8 @@
 
 use oci::{Digest, Reference, Repository};
 
+use crate::credentials::is_docker_hub;
+
 /// The scope of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
@@ -41,11 +43,21 @@ pub(super) trait Addresses {
     fn path(&self, resource: &str) -> String;
 }
 
+/// The repository as its registry names it: those of Docker Hub without a namespace are in `library`. Source:
+/// distribution/reference, normalize.go.
+fn remote_name(reference: &Reference) -> Repository {
+    let repository = &reference.repository;
+    let is_official =
+        reference.registry.host().is_some_and(is_docker_hub) && !repository.as_str().contains('/');
+    let official = is_official.then(|| format!("library/{repository}").parse().ok());
+    official.flatten().unwrap_or_else(|| repository.clone())
+}
+
 impl Addresses for Reference {
     fn scope(&self, actions: &'static str) -> Scope {
         Scope {
             registry: self.registry.to_string(),
-            repository: Some(self.repository.clone()),
+            repository: Some(remote_name(self)),
             actions,
         }
     }
@@ -55,6 +67,30 @@ impl Addresses for Reference {
     }
 
     fn path(&self, resource: &str) -> String {
-        format!("/v2/{}/{resource}", self.repository)
+        format!("/v2/{}/{resource}", remote_name(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn official_images_of_docker_hub_are_in_library() {
+        for (reference, path) in [
+            ("docker.io/redis:7", "/v2/library/redis/tags/list"),
+            ("index.docker.io/redis", "/v2/library/redis/tags/list"),
+            ("docker.io/library/redis", "/v2/library/redis/tags/list"),
+            ("docker.io/bitnami/redis", "/v2/bitnami/redis/tags/list"),
+            ("quay.io/redis", "/v2/redis/tags/list"),
+        ] {
+            let parsed: Reference = reference.parse().unwrap();
+            assert_eq!(parsed.path("tags/list"), path, "{reference}");
+            let scope = parsed.scope("pull").text();
+            let name = path
+                .trim_start_matches("/v2/")
+                .trim_end_matches("/tags/list");
+            assert_eq!(scope, format!("repository:{name}:pull"));
+        }
     }
 }

@@ -11,6 +11,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use super::access;
 use super::addresses::Scope;
 use super::{Client, error};
+use crate::credentials::is_docker_hub;
 
 /// Backoff after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -128,8 +129,7 @@ impl Client {
             return parsed(path);
         }
         let scheme = self.scheme(registry).await?;
-        // The only registry whose name is not its host.
-        let host = if registry == "docker.io" {
+        let host = if is_docker_hub(registry) {
             "registry-1.docker.io"
         } else {
             registry
