@@ -131,10 +131,10 @@ fn start(program: &ChildProgram) -> Result<(Child, Option<ChildStdin>), Error> {
         .spawn()
         .map_err(|e| Error::new(format!("starting {}", program.name), e))?;
     if let Some(stdout) = child.stdout.take() {
-        tokio::spawn(program.sink.clone().drain(stdout));
+        tokio::spawn(program.sink.clone().record(stdout));
     }
     if let Some(stderr) = child.stderr.take() {
-        tokio::spawn(program.sink.clone().drain(stderr));
+        tokio::spawn(program.sink.clone().show(stderr));
     }
     let held = child.stdin.take();
     Ok((child, held))

@@ -55,8 +55,17 @@ impl OutputSink {
         self.lock().path().display().to_string()
     }
 
-    /// Copies `from` to the log until its end.
-    pub(crate) async fn drain(self, from: impl AsyncRead + Unpin) {
+    /// Copies standard output to the log until its end: services write their access logs there, each in its own format.
+    pub(crate) async fn record(self, from: impl AsyncRead + Unpin) {
+        self.copy(from, |_| {}).await;
+    }
+
+    /// Copies standard error to the log until its end, and notices to the terminal.
+    pub(crate) async fn show(self, from: impl AsyncRead + Unpin) {
+        self.copy(from, |line| self.notice(line)).await;
+    }
+
+    async fn copy(&self, from: impl AsyncRead + Unpin, notice: impl Fn(&str)) {
         let mut reader = BufReader::new(from);
         let mut line = Vec::new();
         loop {
@@ -70,7 +79,7 @@ impl OutputSink {
             }
             let line = line.strip_suffix(b"\n").unwrap_or(&line);
             self.lock().line(line);
-            self.notice(&String::from_utf8_lossy(line));
+            notice(&String::from_utf8_lossy(line));
         }
     }
 
@@ -161,7 +170,7 @@ mod tests {
         let log = LogFile::open(dir.path().join("log")).unwrap();
         let sink = OutputSink::new("test", OutputKind::Postgres(watch::channel(false).0), log);
         let endless = vec![b'x'; usize::try_from(MAX_LINE).unwrap() + 10];
-        sink.drain(endless.as_slice()).await;
+        sink.record(endless.as_slice()).await;
         let text = std::fs::read_to_string(dir.path().join("log")).unwrap();
         assert_eq!(text.lines().count(), 2);
     }
