@@ -33,6 +33,9 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Longest text of a [`Reported`] value. Units: bytes.
+const REPORTED_BYTES: usize = 256;
+
 /// A value that an agent reports: one of a closed set, or the text of a newer agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reported<T> {
@@ -85,6 +88,10 @@ impl<T: Serialize> Serialize for Reported<T> {
 impl<'de, T: FromStr> Deserialize<'de> for Reported<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        if text.len() > REPORTED_BYTES {
+            let reason = format!("a value is longer than {REPORTED_BYTES} bytes");
+            return Err(serde::de::Error::custom(reason));
+        }
         let known = text.parse().map(Self::Known);
         Ok(known.unwrap_or_else(|_| Self::Other(text.into())))
     }

@@ -227,6 +227,13 @@ mod tests {
     }
 
     #[test]
+    fn words_of_newer_agents_are_bounded() {
+        let disk = |length| format!(r#"{{"disks":[{{"drive_type":"{}"}}]}}"#, "x".repeat(length));
+        assert!(SentInventory::parse(&disk(256)).is_ok());
+        assert!(SentInventory::parse(&disk(257)).is_err());
+    }
+
+    #[test]
     fn halves_of_pairs_are_replaced() {
         for (text, expected) in [
             (r"\ud83d\ude00", r"\ud83d\ude00"),
