@@ -2,6 +2,7 @@
 
 use ignition::tree::{ConfigNode, NodeValue, SourcePosition, documents_from_yaml};
 use model::Error;
+use model::cluster::PlatformType;
 use model::expected_hosts::DiskHints;
 use model::host::HostRole;
 use model::versions::CpuArchitecture;
@@ -172,6 +173,15 @@ fn add_platform_hosts(
         }
         _ if !of_platform.is_empty() => declaration.hosts = Some(of_platform),
         _ => {}
+    }
+    let platform = declaration.platform.as_ref();
+    let is_other = platform.is_some_and(|platform| platform.r#type != PlatformType::Baremetal);
+    if is_other && machines.take().is_some() {
+        problems.note(
+            AGENT,
+            "hosts[].bmc",
+            "has an effect on platform baremetal only",
+        );
     }
     let overrides = &mut declaration.overrides;
     if let Some(machines) = machines {

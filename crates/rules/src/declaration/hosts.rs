@@ -295,12 +295,14 @@ impl HostReader<'_> {
 
     /// Names of interfaces that the static network does not use: all of them are a mistake, some are other NICs.
     fn unused_names(&mut self, path: &str, network: &ConfigNode, host: &DeclaredHost) {
+        let mut used = BTreeSet::new();
+        add_texts(network, &mut used);
         let named = host.interfaces.iter().map(|one| one.name.as_str());
         let named: Vec<&str> = named.filter(|name| !name.is_empty()).collect();
         let unused: Vec<&str> = named
             .iter()
             .copied()
-            .filter(|name| !has_text(network, name))
+            .filter(|name| !used.contains(name))
             .collect();
         // The one that boots has no name of its own in an install-config.
         if unused.is_empty() || self.source == HostSource::InstallConfig {
@@ -338,12 +340,18 @@ impl HostReader<'_> {
     }
 }
 
-/// Whether some value is this text.
-fn has_text(node: &ConfigNode, text: &str) -> bool {
+/// Adds the texts of all values.
+fn add_texts<'a>(node: &'a ConfigNode, texts: &mut BTreeSet<&'a str>) {
     match &node.value {
-        NodeValue::Scalar { text: found, .. } => found == text,
-        NodeValue::List(items) => items.iter().any(|item| has_text(item, text)),
-        NodeValue::Object(members) => members.iter().any(|member| has_text(&member.node, text)),
+        NodeValue::Scalar { text, .. } => {
+            texts.insert(text);
+        }
+        NodeValue::List(items) => items.iter().for_each(|item| add_texts(item, texts)),
+        NodeValue::Object(members) => {
+            for member in members {
+                add_texts(&member.node, texts);
+            }
+        }
     }
 }
 

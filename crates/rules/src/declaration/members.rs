@@ -286,7 +286,9 @@ impl MemberWalk<'_> {
 
     fn unknown(&mut self, given: &ConfigMember, table: &[Member], path: &str) {
         let shown: String = given.name.chars().take(SHOWN_NAME).collect();
-        let known = table.iter().map(|row| row.name);
+        // A suggestion that is not listed costs nothing.
+        let listed = if self.problems.is_full() { &[] } else { table };
+        let known = listed.iter().map(|row| row.name);
         let reason = match nearest(&shown, known, TYPOS) {
             Some(name) => format!("is unknown: its name is {name}"),
             None => "is unknown: the installer refuses it, too; leave it out".to_owned(),

@@ -75,6 +75,11 @@ impl SiteProblems {
         self.notes.push(format!("{file}: {path}: {text}"));
     }
 
+    /// Whether more refusals are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.refused.len() == LISTED
+    }
+
     /// Whether a member whose path begins so is refused.
     pub(super) fn has_refused(&self, file: &str, prefix: &str) -> bool {
         let mut refused = self.refused.iter();

@@ -101,6 +101,25 @@ const POOL: &[Member] = &[
     overrides("diskSetup", Any),
 ];
 
+/// Of a list: its items cannot be overridden one by one.
+const WORKER_POOL: &[Member] = &[
+    declared("name", Text),
+    declared("replicas", Integer),
+    declared("architecture", Text),
+    declared("hyperthreading", Text),
+    member("platform", Any, Note(POOL_PLATFORM)),
+    member(
+        "fencing",
+        Any,
+        Refused("belongs to controlPlane: the installer refuses it here, too"),
+    ),
+    member(
+        "diskSetup",
+        Any,
+        Refused("is possible for controlPlane and arbiter only: leave it out"),
+    ),
+];
+
 const CIDRS: &[Member] = &[declared("cidr", Text)];
 
 const CLUSTER_NETWORK: &[Member] = &[
@@ -275,7 +294,7 @@ pub(super) const INSTALL_CONFIG: &[Member] = &[
     declared("metadata", Object(METADATA)),
     declared("baseDomain", Text),
     declared("controlPlane", Object(POOL)),
-    declared("compute", List(&Object(POOL))),
+    declared("compute", List(&Object(WORKER_POOL))),
     declared("arbiter", Object(POOL)),
     declared("networking", Object(NETWORKING)),
     declared("platform", Object(PLATFORM)),

@@ -446,6 +446,23 @@ fn members_become_records_and_overrides() {
     );
 }
 
+/// BMCs of another platform, and settings of single items of a list.
+#[test]
+fn members_that_cannot_override_do_not() {
+    let start = FILES.find("  baremetal:").unwrap();
+    let platform = &FILES[start..FILES.find("fips").unwrap()];
+    let agent = "- hostname: alpha\n  bmc: {address: 'redfish://x'}";
+    let none = FILES.replace(platform, "  none: {}\n");
+    let found = read(&none.replace("- hostname: alpha", agent)).unwrap();
+    assert_eq!(found.overrides.get("platform"), None);
+    assert!(found.notes.iter().any(|note| note.contains("bmc")));
+    let error = refusal(
+        "- name: worker\n",
+        "- name: worker\n  diskSetup: [{type: swap}]\n",
+    );
+    assert!(error.contains("compute[0].diskSetup"), "{error}");
+}
+
 fn state<'a>(
     cluster: &'a model::cluster::Cluster,
     infra_env: &'a InfraEnv,

@@ -17,6 +17,8 @@ use super::scalar::{boolean, integer};
 const NAME_BYTES: usize = 15;
 /// Wrong letters of a name that still suggest a known one.
 const TYPOS: usize = 2;
+/// Mistakes of one configuration that are listed; looking for more costs time.
+const MAX_PROBLEMS: usize = 100;
 /// Least MTU of an interface with IPv6. Source: RFC 8200, 5.
 const IPV6_MTU: i64 = 1280;
 /// The loopback interface, which every host has.
@@ -71,6 +73,9 @@ struct NetworkCheck<'a> {
 
 impl<'a> NetworkCheck<'a> {
     fn refuse(&mut self, at: SourcePosition, path: &str, reason: impl Into<String>) {
+        if self.problems.len() == MAX_PROBLEMS {
+            return;
+        }
         self.problems.push(NetworkProblem {
             at,
             path: path.to_owned(),
@@ -81,6 +86,9 @@ impl<'a> NetworkCheck<'a> {
 
     /// Adds a refusal of names that do not fit together.
     fn disagree(&mut self, at: SourcePosition, path: &str, reason: String) {
+        if self.problems.len() == MAX_PROBLEMS {
+            return;
+        }
         self.problems.push(NetworkProblem {
             at,
             path: path.to_owned(),
@@ -408,6 +416,9 @@ impl<'a> NetworkCheck<'a> {
         path: &str,
     ) {
         for member in node.members() {
+            if self.problems.len() == MAX_PROBLEMS {
+                return;
+            }
             let path = format!("{path}.{}", shortened(&member.name));
             let known = members.iter().find(|(name, _)| *name == member.name);
             if let Some((_, shape)) = known {
@@ -420,7 +431,7 @@ impl<'a> NetworkCheck<'a> {
                 "route-table-id" => "is unknown here: its name is table-id",
                 _ => {
                     let names = members.iter().map(|(name, _)| *name);
-                    let close = nearest(&member.name, names, TYPOS);
+                    let close = nearest(&shortened(&member.name), names, TYPOS);
                     let reason = close.map_or_else(
                         || "is unknown to nmstate".to_owned(),
                         |name| format!("is unknown: its name is {name}"),

@@ -176,6 +176,13 @@ fn positions_are_those_of_the_text() {
     );
 }
 
+#[test]
+fn mistakes_are_bounded() {
+    let unknown = "  - {x: 1, name: eth0}\n".repeat(5000);
+    let found = mistakes(&format!("interfaces:\n{unknown}"));
+    assert_eq!(found.len(), 100);
+}
+
 proptest! {
     #[test]
     fn no_configuration_panics(yaml in "\\PC{0,120}") {
