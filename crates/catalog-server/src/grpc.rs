@@ -8,6 +8,7 @@ mod gzip;
 mod health;
 mod metrics;
 mod quote;
+mod reflection;
 mod registry;
 mod reply;
 mod wire;
@@ -70,14 +71,13 @@ pub fn router(catalog: &ServedCatalog, options: &GrpcOptions) -> Router {
     let limit = options.max_request;
     let health = Health::new(catalog.clone(), options.shutdown.clone());
     let mut routes = Routes::new(HealthServer::new(health).max_decoding_message_size(limit));
-    let whole = "the descriptors are whole";
-    routes = routes.add_service(reflection().build_v1().expect(whole));
-    routes = routes.add_service(reflection().build_v1alpha().expect(whole));
+    routes = routes.add_service(reflection::v1::service(descriptors(), limit));
+    routes = routes.add_service(reflection::v1alpha::service(descriptors(), limit));
     let services = Services { catalog, limit };
     services.add_to(routes.prepare().into_axum_router())
 }
 
-fn reflection() -> Builder<'static> {
+fn descriptors() -> Builder<'static> {
     let builder = Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use futures_util::TryStreamExt as _;
 use prost::Message;
 use tonic::client::Grpc;
 use tonic::codec::CompressionEncoding;
@@ -93,6 +94,28 @@ impl Client {
             messages.push(message);
         }
         Ok(messages)
+    }
+
+    /// Messages of a call with several requests.
+    pub(crate) async fn conversation<Q, A>(
+        &self,
+        service: &str,
+        method: &str,
+        requests: Vec<Q>,
+    ) -> Result<Vec<A>, Status>
+    where
+        Q: Message + Default + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut grpc = self.grpc.clone();
+        grpc.ready()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
+        let path: PathAndQuery = format!("/{service}/{method}").parse().unwrap();
+        let requests = Request::new(futures_util::stream::iter(requests));
+        let codec = ProstCodec::<Q, A>::default();
+        let stream = grpc.streaming(requests, path, codec).await?.into_inner();
+        stream.try_collect().await
     }
 
     /// Starts a call.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tonic::{Code, Request};
+use tonic::Request;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
@@ -102,21 +102,44 @@ async fn reflection_lists_five_services_and_their_files() {
             "{symbol}"
         );
     }
-    let ask = MessageRequest::FileContainingSymbol("api.Nothing".to_owned());
-    let service = "grpc.reflection.v1alpha.ServerReflection";
-    let request = Request::new(ServerReflectionRequest {
-        host: String::new(),
+}
+
+#[tokio::test]
+async fn an_unknown_name_does_not_end_the_reflection() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let asks = [
+        MessageRequest::FileContainingSymbol("api.Nothing".to_owned()),
+        MessageRequest::FileByFilename("nothing.proto".to_owned()),
+        MessageRequest::FileContainingSymbol("api.Registry".to_owned()),
+    ];
+    let requests = asks.map(|ask| ServerReflectionRequest {
+        host: "here".to_owned(),
         message_request: Some(ask),
     });
-    let answer = client
-        .sent::<_, ServerReflectionResponse>(service, "ServerReflectionInfo", request)
-        .await;
-    let is_missing = match answer {
-        Err(status) => status.code() == Code::NotFound,
-        Ok(answers) => matches!(
-            answers[0].message_response,
-            Some(MessageResponse::ErrorResponse(_))
-        ),
-    };
-    assert!(is_missing);
+    // Both versions have the same messages.
+    for version in ["v1", "v1alpha"] {
+        let service = format!("grpc.reflection.{version}.ServerReflection");
+        let answers: Vec<ServerReflectionResponse> = client
+            .conversation(&service, "ServerReflectionInfo", requests.to_vec())
+            .await
+            .unwrap();
+        for (answer, request) in answers.iter().zip(&requests) {
+            assert_eq!(answer.original_request.as_ref(), Some(request));
+            assert_eq!(answer.valid_host, "here");
+        }
+        let answers: Vec<_> = answers
+            .into_iter()
+            .map(|answer| answer.message_response.unwrap())
+            .collect();
+        let [
+            MessageResponse::ErrorResponse(symbol),
+            MessageResponse::ErrorResponse(file),
+            MessageResponse::FileDescriptorResponse(_),
+        ] = &answers[..]
+        else {
+            panic!("{answers:?}")
+        };
+        assert_eq!((symbol.error_code, file.error_code), (5, 5));
+    }
 }
