@@ -164,6 +164,8 @@ async fn a_disk_that_was_full_for_a_moment_breaks_nothing() {
     let collected = small.send(Method::POST, "/v2/_atoll/gc", b"").await;
     assert_eq!(collected.status(), StatusCode::OK);
     collected.bytes().await.unwrap();
+    let pushed = small.push(b"into the freed space").await;
+    assert_eq!(pushed.status(), StatusCode::CREATED);
     assert_eq!(small.status(&path).await, StatusCode::NOT_FOUND);
     assert_eq!(small.status("/v2/a/manifests/kept").await, StatusCode::OK);
     let data = format!(

@@ -53,6 +53,8 @@ impl CommitLoop {
                 CHECKPOINT_POLL
             } else if is_broken {
                 self.retry
+            } else if self.shared.reserve.is_released() {
+                RETRY.0
             } else {
                 IDLE
             };
@@ -73,7 +75,9 @@ impl CommitLoop {
                 let recovered = self.recover();
                 self.note(&recovered);
             }
-            self.renew_reserve();
+            if self.reserve_tried_at.elapsed() >= RETRY.0 {
+                self.renew_reserve();
+            }
             let checkpointed = self.checkpoint(is_idle);
             self.log_checkpoint_error(checkpointed);
         }
@@ -106,11 +110,12 @@ impl CommitLoop {
 
     /// Allocates the space reserve again once there is room.
     fn renew_reserve(&mut self) {
-        if self.shared.reserve.is_released() && self.reserve_tried_at.elapsed() >= IDLE / 2 {
-            self.reserve_tried_at = Instant::now();
-            if self.journal.is_some() && self.shared.reserve.take().is_ok() {
-                tracing::info!("the disk has room again: pushes are accepted");
-            }
+        if !self.shared.reserve.is_released() {
+            return;
+        }
+        self.reserve_tried_at = Instant::now();
+        if self.journal.is_some() && self.shared.reserve.take().is_ok() {
+            tracing::info!("the disk has room again: pushes are accepted");
         }
     }
 
@@ -139,6 +144,8 @@ impl CommitLoop {
                 Job::RemoveContent(mut digests, done) => {
                     digests.retain(|digest| succeeded(self.remove_content(digest)));
                     succeeded(self.forget_unused(&digests));
+                    // A client may push as soon as it knows of the removal.
+                    self.renew_reserve();
                     done.send(digests).ok();
                 }
                 Job::RemoveIfEmpty { done, .. } if self.shared.read_only.is_some() => {
