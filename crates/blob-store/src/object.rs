@@ -11,6 +11,7 @@ mod contents;
 mod expire;
 mod layout;
 mod manifests;
+mod multipart_record;
 mod orphans;
 mod quarantine;
 mod sweep;

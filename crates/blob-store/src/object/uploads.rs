@@ -10,6 +10,7 @@ use object_store::path::Path;
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
+use super::multipart_record::{MultipartRecord, RECORD_BYTES_MAX};
 use super::quarantine::COPY_LIMIT;
 use super::unavailable;
 use super::write::{self, BatchEnd, ByteSource, WriteTarget};
@@ -26,8 +27,6 @@ const STARTED: &str = "startedat";
 const SEGMENT: &str = "data.";
 /// Prefix of records of multipart uploads in progress.
 const PARTS: &str = "parts.";
-/// Units: bytes. Longest record: a key and the id of its multipart upload.
-const RECORD_LIMIT: u64 = 4096;
 
 /// A segment of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,22 +94,58 @@ impl BucketInner {
         Ok(upload)
     }
 
-    /// Errors: UnknownUpload.
-    async fn segments(&self, repository: &Repository, upload: Uuid) -> Result<Vec<Segment>> {
+    /// Names and sizes of the objects of an upload. Errors: UnknownUpload.
+    async fn entries(&self, repository: &Repository, upload: Uuid) -> Result<Vec<(String, u64)>> {
         let listed = self.bucket.list(self.layout.upload(repository, upload));
-        let entries: Vec<_> = listed.try_collect().await?;
-        if !entries.iter().any(|entry| entry.below == STARTED) {
+        let entries = listed.map_ok(|entry| (entry.below, entry.meta.size));
+        let entries: Vec<_> = entries.try_collect().await?;
+        if !entries.iter().any(|(name, _)| name == STARTED) {
             return Err(StoreError::UnknownUpload);
         }
-        Ok(contiguous(
-            entries
-                .into_iter()
-                .map(|entry| (entry.below, entry.meta.size)),
-        ))
+        Ok(entries)
+    }
+
+    /// Errors: UnknownUpload.
+    async fn segments(&self, repository: &Repository, upload: Uuid) -> Result<Vec<Segment>> {
+        let entries = self.entries(repository, upload).await?;
+        Ok(contiguous(entries.into_iter()))
+    }
+
+    /// Completes a segment whose writer died, with the parts that it stored. A writer that is alive on another replica
+    /// fails by it; its client asks for the size of an upload only when its own request has failed.
+    async fn recovered_segments(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+    ) -> Result<Vec<Segment>> {
+        let entries = self.entries(repository, upload).await?;
+        let segments = contiguous(entries.iter().cloned());
+        let end = format!("{PARTS}{SEGMENT}{:020}.", size(&segments));
+        let Some((name, _)) = entries.iter().find(|(name, _)| name.starts_with(&end)) else {
+            return Ok(segments);
+        };
+        let key = self.upload_key(repository, upload, name);
+        let record = self.bucket.get(&key, RECORD_BYTES_MAX).await?;
+        let record = record.and_then(|text| MultipartRecord::parse(&text));
+        let Some(MultipartRecord { key, id, parts }) = record.filter(|one| !one.parts.is_empty())
+        else {
+            return Ok(segments);
+        };
+        if let Err(error) = self.bucket.end_parts(&key, &id, parts).await {
+            let error = model::error::chain(&error);
+            tracing::warn!(error, "the parts of an interrupted upload are lost");
+            return Ok(segments);
+        }
+        self.segments(repository, upload).await
     }
 
     pub(super) async fn upload_size(&self, repository: &Repository, upload: Uuid) -> Result<u64> {
-        Ok(size(&self.segments(repository, upload).await?))
+        let session = self.sessions.get(upload);
+        let segments = match session.try_lock() {
+            Ok(_no_writer) => self.recovered_segments(repository, upload).await?,
+            Err(_) => self.segments(repository, upload).await?,
+        };
+        Ok(size(&segments))
     }
 
     pub(super) async fn append_upload<S, E>(
@@ -125,7 +160,7 @@ impl BucketInner {
         S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let mut segments = self.segments(repository, upload).await?;
+        let mut segments = self.recovered_segments(repository, upload).await?;
         let mut received = size(&segments);
         if offset.is_some_and(|offset| offset != received) {
             return Err(StoreError::OutOfOrder { received });
@@ -182,7 +217,7 @@ impl BucketInner {
         let segments = if is_known {
             session.segments.clone()
         } else {
-            self.segments(repository, upload).await?
+            self.recovered_segments(repository, upload).await?
         };
         let canonical = match known {
             Some(known) if session.segments == segments => known,
@@ -330,12 +365,10 @@ impl BucketInner {
         for entry in entries {
             let key = self.upload_key(repository, upload, &entry.below);
             if entry.below.starts_with(PARTS)
-                && let Some(record) = self.bucket.get(&key, RECORD_LIMIT).await?
-                && let Some((target, id)) = String::from_utf8_lossy(&record).split_once('\n')
+                && let Some(text) = self.bucket.get(&key, RECORD_BYTES_MAX).await?
+                && let Some(record) = MultipartRecord::parse(&text)
             {
-                self.bucket
-                    .drop_parts(&target.into(), &id.to_owned())
-                    .await?;
+                self.bucket.drop_parts(&record.key, &record.id).await?;
             }
             keys.push(key);
         }

@@ -1,6 +1,7 @@
 //! Streaming of bytes to one object: a small one in one request, a large one by multipart upload.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -10,6 +11,7 @@ use object_store::path::Path;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::BucketInner;
+use super::multipart_record::MultipartRecord;
 use super::unavailable;
 use crate::{Result, StoreError};
 use bucket::Bucket;
@@ -27,7 +29,7 @@ const HASH_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct WriteTarget {
     pub(super) key: Path,
-    /// Key of the record about the multipart upload, by which it can be aborted after a crash.
+    /// Key of the record about the multipart upload, by which it can be aborted or completed after a crash.
     pub(super) parts: Option<Path>,
     /// Units: bytes.
     pub(super) part_bytes: u64,
@@ -128,7 +130,11 @@ where
             Err(error) => return parts.abort(error).await,
         }
         if matches!(end, BatchEnd::No) && size < target.limit {
-            let (next, at_end) = bytes.batch(part_bytes).await;
+            let received = parts.store_while(bytes.batch(part_bytes)).await;
+            let (next, at_end) = match received {
+                Ok(received) => received,
+                Err(error) => return parts.abort(error).await,
+            };
             end = at_end;
             size += length(&next);
             batch = (!next.is_empty()).then_some(next);
@@ -146,6 +152,8 @@ struct MultipartWrite<'a> {
     sent: Vec<PartId>,
     next: usize,
     in_flight: VecDeque<JoinHandle<Result<PartId>>>,
+    /// The record being written.
+    recording: Option<JoinHandle<()>>,
 }
 
 impl<'a> MultipartWrite<'a> {
@@ -158,11 +166,10 @@ impl<'a> MultipartWrite<'a> {
             sent: Vec::new(),
             next: 0,
             in_flight: VecDeque::new(),
+            recording: None,
         };
         if let Some(record) = &target.parts
-            && let Err(error) = bucket
-                .put(record, format!("{}\n{}", target.key, parts.id))
-                .await
+            && let Err(error) = bucket.put(record, parts.record()).await
         {
             return parts.abort(error.into()).await;
         }
@@ -186,8 +193,48 @@ impl<'a> MultipartWrite<'a> {
         if let Some(sending) = self.in_flight.pop_front() {
             let part = sending.await?;
             self.sent.push(part?);
+            self.record_parts();
         }
         Ok(())
+    }
+
+    /// The result of `receiving`. Meanwhile parts are recorded as they are stored, also while the client pauses.
+    async fn store_while<T>(&mut self, receiving: impl Future<Output = T>) -> Result<T> {
+        let mut receiving = pin!(receiving);
+        while let Some(first) = self.in_flight.front_mut() {
+            tokio::select! {
+                received = &mut receiving => return Ok(received),
+                part = first => {
+                    self.in_flight.pop_front();
+                    self.sent.push(part??);
+                    self.record_parts();
+                }
+            }
+        }
+        Ok(receiving.await)
+    }
+
+    fn record(&self) -> String {
+        let record = MultipartRecord {
+            key: self.target.key.clone(),
+            id: self.id.clone(),
+            parts: self.sent.clone(),
+        };
+        record.to_string()
+    }
+
+    /// Records the stored parts in the background; while a record is being written, the next part does.
+    fn record_parts(&mut self) {
+        let is_busy = |task: &JoinHandle<()>| !task.is_finished();
+        if let Some(key) = self.target.parts.clone()
+            && !self.recording.as_ref().is_some_and(is_busy)
+        {
+            let (bucket, record) = (self.bucket.clone(), self.record());
+            self.recording = Some(tokio::spawn(async move {
+                // Without it, a crash loses the parts since the last record.
+                bucket.put(&key, record).await.ok();
+            }));
+        }
     }
 
     async fn end(mut self) -> Result<()> {
@@ -226,7 +273,10 @@ impl<'a> MultipartWrite<'a> {
         Err(error)
     }
 
-    async fn forget(&self) {
+    async fn forget(&mut self) {
+        if let Some(recording) = self.recording.take() {
+            recording.await.ok();
+        }
         if let Some(record) = &self.target.parts {
             self.bucket.delete(vec![record.clone()]).await.ok();
         }

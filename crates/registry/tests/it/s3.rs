@@ -10,14 +10,15 @@ use blob_store::object::{self, PART_BYTES_MIN};
 use blob_store::{BucketStore, StoreError, conformance};
 use oci::Digest;
 use registry::Settings;
-use reqwest::header::{LINK, RANGE, RETRY_AFTER};
+use reqwest::header::{LINK, LOCATION, RANGE, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use testkit::s3::{BUCKET, KEY, S3Bucket, S3Server, SECRET};
 
 use crate::manifest_list::{assert_family, push_family};
-use crate::server::{Server, header, is, manifest, named, refusal};
+use crate::process::Process;
+use crate::server::{Server, eventually, header, is, manifest, named, refusal};
 
 const ROOT: &str = "some/folder";
 
@@ -103,6 +104,57 @@ impl S3 {
 async fn open(options: &object::S3Options) -> Result<BucketStore, StoreError> {
     let bucket = Arc::new(object::s3(options).unwrap());
     BucketStore::open(bucket, "", PART_BYTES_MIN).await
+}
+
+#[tokio::test]
+async fn whole_parts_of_an_upload_survive_kill_9() {
+    let s3 = S3::start().await;
+    let root = tempfile::tempdir().unwrap();
+    let settings = s3.variables();
+    let settings = settings.iter().map(|(name, value)| (*name, &**value));
+    let chunk = PART_BYTES_MIN.to_string();
+    let chunk = [("REGISTRY_STORAGE_S3_CHUNKSIZE", &*chunk)];
+    let settings: Vec<_> = settings.chain(chunk).collect();
+    let talker = Server::plain().await;
+    let process = Process::start(root.path(), &settings).await;
+    let (base, port) = (process.base.clone(), process.port());
+    let start = talker.request(Method::POST, &format!("{base}/v2/a/blobs/uploads/"));
+    let upload = header(&start.send().await.unwrap(), &LOCATION);
+
+    let part = usize::try_from(PART_BYTES_MIN).unwrap();
+    let content: Vec<u8> = (0..=250).cycle().take(4 * part).collect();
+    // Three parts and a half; then the client pauses, and the process dies.
+    let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
+    let stream = futures_util::stream::unfold(receiver, async |mut receiver| {
+        Some((receiver.recv().await?, receiver))
+    });
+    let patch = talker.request(Method::PATCH, &upload);
+    let patch = tokio::spawn(patch.body(reqwest::Body::wrap_stream(stream)).send());
+    let sent = content[..3 * part + part / 2].to_vec();
+    sender.send(Ok(sent)).await.unwrap();
+    let is_recorded = async || {
+        let state = s3.bucket.state();
+        let mut records = state
+            .objects
+            .iter()
+            .filter(|(key, _)| key.contains("/parts."));
+        records.any(|(_, record)| record.content.split(|byte| *byte == b'\n').count() == 2 + 3)
+    };
+    eventually(is_recorded).await;
+    drop(process);
+    assert!(patch.await.unwrap().is_err());
+
+    let _process = Process::start_at(root.path(), port, &settings).await;
+    let range = header(&talker.get(&upload).await, &RANGE);
+    assert_eq!(range, format!("0-{}", 3 * part - 1));
+    let digest = Digest::sha256(&content);
+    let done = talker
+        .finish(&upload, &digest.to_string(), &content[3 * part..])
+        .await;
+    assert_eq!(done.status(), StatusCode::CREATED);
+    let stored = talker.get(&format!("{base}/v2/a/blobs/{digest}")).await;
+    assert!(stored.bytes().await.unwrap() == content);
+    assert!(s3.bucket.state().parts.is_empty(), "parts stay");
 }
 
 #[tokio::test]

@@ -48,7 +48,8 @@ impl S3State {
 /// An object.
 #[derive(Debug, Clone)]
 pub struct StoredObject {
-    content: Bytes,
+    /// Its bytes.
+    pub content: Bytes,
     modified: SystemTime,
 }
 
