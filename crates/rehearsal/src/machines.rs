@@ -10,7 +10,9 @@ use host_sim::{
 use ipnet::{IpNet, Ipv4Net};
 use model::expected_hosts::DiskHints;
 use model::host::HostRole;
-use rules::site::{HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost};
+use rules::site::{
+    AutomaticFamilies, HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost,
+};
 use serde_json::Value;
 
 use crate::Error;
@@ -191,50 +193,86 @@ fn network_of(site: &Site) -> IpNet {
     networks.first().copied().unwrap_or(DEFAULT_NETWORK.into())
 }
 
-/// The address of a host at a position of a network, or that of the network if it has fewer.
+/// The address of a host at a position of a network, or that of the network if it has fewer. The first address of an
+/// IPv6 network is that of all its routers.
 fn address_at(network: IpNet, at: usize) -> IpAddr {
+    let at = at + usize::from(network.addr().is_ipv6());
     network.hosts().nth(at).unwrap_or_else(|| network.addr())
 }
 
-/// The DHCP server of the first machine network.
+/// The DHCP server of the first machine network of each address family.
 struct DhcpServer {
+    pools: Vec<AddressPool>,
+    taken: BTreeSet<IpAddr>,
+}
+
+struct AddressPool {
     network: IpNet,
     gateway: IpAddr,
-    taken: BTreeSet<IpAddr>,
     given: usize,
+}
+
+/// An address that a machine gets, and the router there.
+struct Lease {
+    address: IpNet,
+    gateway: IpAddr,
 }
 
 impl DhcpServer {
     fn of(site: &Site) -> Self {
-        let network = network_of(site);
+        let mut networks = vec![network_of(site)];
+        let mut others = site.machine_networks().into_iter();
+        networks.extend(others.find(|one| one.addr().is_ipv4() != networks[0].addr().is_ipv4()));
+        let pools = networks.into_iter().map(|network| AddressPool {
+            network,
+            gateway: address_at(network, 0),
+            given: RESERVED,
+        });
         let vips = site.vips().into_iter().map(|(_, address)| address);
         let hosts = site.hosts.iter().flat_map(SiteHost::addresses);
         Self {
-            network,
-            gateway: address_at(network, 0),
+            pools: pools.collect(),
             taken: vips.chain(hosts.map(|address| address.addr())).collect(),
-            given: RESERVED,
         }
     }
 
-    fn next(&mut self) -> Result<IpNet, Error> {
+    /// An address of each network with one of the families, the first network's first.
+    fn lease(&mut self, families: AutomaticFamilies) -> Result<Vec<Lease>, Error> {
+        let taken = &mut self.taken;
+        let pools = self.pools.iter_mut();
+        let pools = pools.filter(|pool| families.has(pool.network.addr()));
+        pools.map(|pool| pool.lease(taken)).collect()
+    }
+
+    fn connect(&mut self, machine: &mut Hardware, seed: &str) -> Result<(), Error> {
+        let families = AutomaticFamilies { v4: true, v6: true };
+        for (at, Lease { address, gateway }) in self.lease(families)?.into_iter().enumerate() {
+            if at == 0 {
+                machine.connect(seed, address.addr(), address.prefix_len(), gateway);
+            } else if let Some(nic) = machine.nics.first_mut() {
+                nic.addresses.push(address);
+                machine.routes.push(default_route(gateway, &nic.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AddressPool {
+    fn lease(&mut self, taken: &mut BTreeSet<IpAddr>) -> Result<Lease, Error> {
         loop {
             let address = self.network.hosts().nth(self.given).ok_or_else(|| {
                 let reason = format!("{} has too few addresses for all hosts", self.network);
                 Error::invalid("site", reason)
             })?;
             self.given += 1;
-            if self.taken.insert(address) {
+            if taken.insert(address) {
                 let prefix = self.network.prefix_len();
-                return IpNet::new(address, prefix).map_err(Error::internal);
+                let address = IpNet::new(address, prefix).map_err(Error::internal)?;
+                let gateway = self.gateway;
+                return Ok(Lease { address, gateway });
             }
         }
-    }
-
-    fn connect(&mut self, machine: &mut Hardware, seed: &str) -> Result<(), Error> {
-        let address = self.next()?;
-        machine.connect(seed, address.addr(), address.prefix_len(), self.gateway);
-        Ok(())
     }
 }
 
@@ -275,7 +313,7 @@ fn declared(
     Ok(machine)
 }
 
-/// NICs and routes of a static network; interfaces with DHCP get an address of the machine network.
+/// NICs and routes of a static network; interfaces with DHCP get addresses of the machine networks.
 fn static_nics(
     machine: &mut Hardware,
     host: &SiteHost,
@@ -285,12 +323,11 @@ fn static_nics(
 ) -> Result<(), Error> {
     for (at, interface) in network.interfaces.iter().enumerate() {
         let mut addresses = interface.addresses.clone();
-        if interface.is_automatic {
-            addresses.push(dhcp.next()?);
-            machine
-                .routes
-                .push(default_route(dhcp.gateway, &interface.name));
-            machine.time_source = Some(dhcp.gateway);
+        for Lease { address, gateway } in dhcp.lease(interface.automatic)? {
+            addresses.push(address);
+            let route = default_route(gateway, &interface.name);
+            machine.routes.push(route);
+            machine.time_source.get_or_insert(gateway);
         }
         machine.nics.push(Nic {
             name: interface.name.clone(),
@@ -427,6 +464,26 @@ mod tests {
         let text = text.split("\n---\n").next().unwrap();
         let text = text.replacen("replicas: 1", &masters, 1);
         rules::site::parse(&text.replacen("replicas: 0", &workers, 1)).unwrap()
+    }
+
+    #[test]
+    fn dhcp_gives_an_address_of_each_family() {
+        let profile = InstallationProfile::parse("3+0").unwrap();
+        let text = crate::sample::site(profile);
+        let text = text.split("\n---\n").next().unwrap();
+        let machine = "- cidr: 192.168.126.0/24";
+        assert!(text.contains(machine), "{text}");
+        let text = text.replace(machine, &format!("{machine}\n  - cidr: 2001:db8::/64"));
+        let site = rules::site::parse(&text).unwrap();
+        let machines = of_site(&site, Some(profile), "seed").unwrap();
+        for machine in &machines {
+            let addresses = &machine.nics[0].addresses;
+            let families: Vec<bool> = addresses.iter().map(|one| one.addr().is_ipv4()).collect();
+            assert_eq!(families, [true, false], "{addresses:?}");
+            let routes = machine.routes.iter();
+            let routers: Vec<_> = routes.map(|route| route.gateway.to_string()).collect();
+            assert_eq!(routers, ["192.168.126.1", "2001:db8::1"]);
+        }
     }
 
     #[test]

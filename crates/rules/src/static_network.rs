@@ -15,7 +15,7 @@ mod link;
 mod policy;
 mod profile;
 mod routes;
-mod scalar;
+pub(crate) mod scalar;
 mod state;
 
 use std::collections::BTreeMap;

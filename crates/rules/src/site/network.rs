@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::Value;
 
+use crate::static_network::scalar;
+
 /// MTU of an interface without one. Units: bytes.
 const DEFAULT_MTU: u64 = 1500;
 
@@ -33,10 +35,31 @@ pub struct NetworkInterface {
     pub mtu: u64,
     /// Static addresses with their prefixes.
     pub addresses: Vec<IpNet>,
-    /// Whether a server on the network gives it an address.
-    pub is_automatic: bool,
+    /// Families of which the network gives it an address.
+    pub automatic: AutomaticFamilies,
     /// Names of the interfaces below it.
     pub ports: Vec<String>,
+}
+
+/// Address families that an interface gets from DHCP or router advertisements.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AutomaticFamilies {
+    /// DHCP of IPv4.
+    pub v4: bool,
+    /// DHCP or autoconfiguration of IPv6.
+    pub v6: bool,
+}
+
+impl AutomaticFamilies {
+    /// Whether an address of any family is given.
+    pub fn is_any(self) -> bool {
+        self.v4 || self.v6
+    }
+
+    /// Whether the family of `address` is given.
+    pub fn has(self, address: IpAddr) -> bool {
+        if address.is_ipv4() { self.v4 } else { self.v6 }
+    }
 }
 
 /// A static route.
@@ -70,7 +93,7 @@ impl HostNetwork {
 
     /// Whether some address is given by a server on the network.
     pub fn is_automatic(&self) -> bool {
-        self.interfaces.iter().any(|one| one.is_automatic)
+        self.interfaces.iter().any(|one| one.automatic.is_any())
     }
 
     /// Whether packets to an address have a way out: its network is on a link, or a route leads there.
@@ -94,24 +117,28 @@ impl NetworkRoute {
 }
 
 fn interface(value: &Value) -> NetworkInterface {
-    let (v4, v6) = (&value["ipv4"], &value["ipv6"]);
-    let is_on = |family: &&Value| family["enabled"] != false;
-    let families = [v4, v6].into_iter().filter(is_on);
+    let is_true = |value: &Value| scalar::boolean(value) == Some(true);
+    let is_on = |family: &&Value| scalar::boolean(&family["enabled"]) != Some(false);
+    let [v4, v6] = ["ipv4", "ipv6"].map(|name| Some(&value[name]).filter(is_on));
+    let families = [v4, v6].into_iter().flatten();
     let addresses = families.flat_map(|family| list(&family["address"]));
     let address = |one: &Value| {
-        let prefix = u8::try_from(one["prefix-length"].as_u64()?).ok()?;
+        let prefix = u8::try_from(scalar::integer(&one["prefix-length"])?).ok()?;
         IpNet::new(one["ip"].as_str()?.parse().ok()?, prefix).ok()
     };
-    let is_dynamic = |family: &Value| family["dhcp"] == true || family["autoconf"] == true;
+    let is_dynamic = |family: &Value| is_true(&family["dhcp"]) || is_true(&family["autoconf"]);
     NetworkInterface {
         name: text(&value["name"]),
         kind: text(&value["type"]),
         mac_address: value["mac-address"].as_str().map(str::to_lowercase),
-        mtu: value["mtu"].as_u64().unwrap_or(DEFAULT_MTU),
+        mtu: scalar::integer(&value["mtu"])
+            .and_then(|mtu| u64::try_from(mtu).ok())
+            .unwrap_or(DEFAULT_MTU),
         addresses: addresses.filter_map(address).collect(),
-        is_automatic: [v4, v6]
-            .into_iter()
-            .any(|one| is_on(&one) && is_dynamic(one)),
+        automatic: AutomaticFamilies {
+            v4: v4.is_some_and(is_dynamic),
+            v6: v6.is_some_and(is_dynamic),
+        },
         ports: ports(value),
     }
 }
@@ -146,4 +173,33 @@ fn text(value: &Value) -> String {
 fn texts(value: &Value) -> Vec<String> {
     let texts = list(value).filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scalars_may_be_texts() {
+        let network = HostNetwork::read(&json!({ "interfaces": [
+            { "name": "a", "mtu": "9000",
+              "ipv4": { "enabled": "true", "address": [{ "ip": "192.0.2.5", "prefix-length": "24" }] },
+              "ipv6": { "enabled": "true", "autoconf": "yes" } },
+            { "name": "b", "ipv4": { "enabled": "false", "dhcp": true } },
+        ]}));
+        let [a, b] = &network.interfaces[..] else {
+            panic!("{network:?}")
+        };
+        assert_eq!((a.mtu, a.addresses.len()), (9000, 1));
+        assert_eq!(
+            a.automatic,
+            AutomaticFamilies {
+                v4: false,
+                v6: true
+            }
+        );
+        assert!(!b.automatic.is_any());
+    }
 }

@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for Flag {
 }
 
 /// The integer that `value` holds or spells.
-pub(super) fn integer(value: &Value) -> Option<i64> {
+pub(crate) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64(),
         Value::String(text) => match text.strip_prefix("0x") {
@@ -45,7 +45,7 @@ pub(super) fn integer(value: &Value) -> Option<i64> {
 }
 
 /// The truth value that `value` holds or spells.
-pub(super) fn boolean(value: &Value) -> Option<bool> {
+pub(crate) fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
         Value::Number(number) => match number.as_u64() {

@@ -69,8 +69,10 @@ pub(super) fn far_gateways(site: &Site) -> Vec<Place> {
                 .iter()
                 .find(|one| one.name == route.interface);
             // An interface with DHCP may get an address beside the router.
-            let (Some(gateway), false) = (route.gateway, named.is_some_and(|one| one.is_automatic))
-            else {
+            let (Some(gateway), false) = (
+                route.gateway,
+                named.is_some_and(|one| one.automatic.is_any()),
+            ) else {
                 continue;
             };
             let own: Vec<IpNet> = match named {
