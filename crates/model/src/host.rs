@@ -53,6 +53,9 @@ pub struct Host {
     pub tang_connectivity: String,
     #[serde(skip_serializing_if = "LargeText::is_empty")]
     pub inventory: LargeText,
+    /// Of this API alone: the reason why the last inventory that the agent sent could not be read; absent otherwise.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub inventory_error: String,
     #[serde(skip_serializing_if = "LargeText::is_empty")]
     pub free_addresses: LargeText,
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -78,6 +78,7 @@ wire_enum! {
         MatchesExpectedHost = "matches-expected-host",
         HostIdUnique = "host-id-unique",
         SerialNumberUnique = "serial-number-unique",
+        DiskIdsUnique = "disk-ids-unique",
     }
 }
 

@@ -1,8 +1,9 @@
 //! The report of a rehearsal: verdict and findings.
 
 use std::collections::BTreeMap;
+use std::mem;
 
-use rules::site::SiteFinding;
+use rules::site::{SiteFinding, is_consequence};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
@@ -29,8 +30,14 @@ struct ReportedFinding<'a> {
 }
 
 impl RehearsalReport {
-    /// The report of findings in the data and of played installations.
-    pub fn new(data: Vec<SiteFinding>, played: Vec<InstallationOutcome>) -> Self {
+    /// The report of findings in the data and of played installations: one cause is one finding, also if all hosts have
+    /// it.
+    pub fn new(data: Vec<SiteFinding>, mut played: Vec<InstallationOutcome>) -> Self {
+        for outcome in &mut played {
+            let findings = mem::take(&mut outcome.findings).into_iter();
+            let causes = findings.filter(|one| !is_consequence(one, &data));
+            outcome.findings = of_all_hosts(causes);
+        }
         Self { data, played }
     }
 
@@ -99,6 +106,30 @@ impl Serialize for RehearsalReport {
     }
 }
 
+/// Findings that differ in nothing but the host become one that names all hosts.
+fn of_all_hosts(findings: impl Iterator<Item = SiteFinding>) -> Vec<SiteFinding> {
+    let mut merged: Vec<SiteFinding> = Vec::new();
+    let mut positions: BTreeMap<SiteFinding, usize> = BTreeMap::new();
+    for finding in findings {
+        let host = finding.host.clone();
+        let cause = SiteFinding {
+            host: String::new(),
+            ..finding.clone()
+        };
+        match positions.get(&cause).map(|at| &mut merged[*at].host) {
+            Some(hosts) if !hosts.is_empty() && !host.is_empty() => {
+                hosts.push_str(", ");
+                hosts.push_str(&host);
+            }
+            _ => {
+                positions.insert(cause, merged.len());
+                merged.push(finding);
+            }
+        }
+    }
+    merged
+}
+
 fn reported(finding: &SiteFinding, clusters: Option<usize>) -> ReportedFinding<'_> {
     ReportedFinding {
         id: &finding.id,
@@ -156,6 +187,26 @@ mod tests {
         let expected =
             json!({ "verdict": one.verdict(), "good": false, "findings": [finding, counted] });
         assert_eq!(serde_json::to_value(&one).unwrap(), expected);
+    }
+
+    #[test]
+    fn one_cause_is_one_mistake() {
+        let unsynced = |host: &str| SiteFinding {
+            id: "ntp-synced".to_owned(),
+            host: host.to_owned(),
+            ..SiteFinding::default()
+        };
+        let played = outcome(true, vec![unsynced("a"), unsynced("b"), unsynced("c")]);
+        let dead = RehearsalReport::new(Vec::new(), vec![played.clone()]);
+        assert_eq!(dead.verdict(), "installed, 1 mistake");
+        let findings: Vec<_> = dead.of_clusters().into_keys().collect();
+        assert_eq!(findings, [&unsynced("a, b, c")]);
+        let missing = SiteFinding {
+            id: "time-source-missing".to_owned(),
+            ..SiteFinding::default()
+        };
+        let missing = RehearsalReport::new(vec![missing], vec![played]);
+        assert_eq!(missing.verdict(), "installed, 1 mistake");
     }
 
     #[test]

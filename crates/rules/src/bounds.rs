@@ -101,7 +101,7 @@ pub fn output_bytes(step: StepType) -> usize {
 
 /// Refuses an output before it is parsed.
 ///
-/// Errors: `TooLarge`; `Invalid` – an inventory with an overlong text.
+/// Errors: `TooLarge`.
 pub(crate) fn check_output(step: StepType, reply: &StepReply) -> Result<(), Error> {
     let limit = output_bytes(step);
     if reply.output.len() > limit {
@@ -110,10 +110,22 @@ pub(crate) fn check_output(step: StepType, reply: &StepReply) -> Result<(), Erro
             limit: limit as u64,
         });
     }
-    if step == StepType::Inventory && longest_text(&reply.output) > TEXT_BYTES {
-        return Err(Error::invalid(
-            "output",
-            format!("a text of the inventory is longer than {TEXT_BYTES} bytes"),
+    Ok(())
+}
+
+/// Refuses an inventory before it is parsed.
+///
+/// Errors: its reason.
+pub(crate) fn check_inventory_text(json: &str) -> Result<(), String> {
+    if json.len() > INVENTORY_BYTES {
+        return Err(format!(
+            "it has {} bytes; at most {INVENTORY_BYTES} are accepted",
+            json.len()
+        ));
+    }
+    if longest_text(json) > TEXT_BYTES {
+        return Err(format!(
+            "one of its texts is longer than {TEXT_BYTES} bytes"
         ));
     }
     Ok(())
@@ -249,22 +261,25 @@ mod tests {
         check_inventory(&inventory).unwrap();
         inventory.hostname.push('x');
         assert!(check_inventory(&inventory).is_err());
-        let reply = |length| StepReply {
-            output: format!(r#"{{"a\"b":"{}"}}"#, "\\\"".repeat(length / 2)),
-            ..StepReply::default()
-        };
-        check_output(StepType::Inventory, &reply(TEXT_BYTES)).unwrap();
-        assert!(check_output(StepType::Inventory, &reply(TEXT_BYTES + 2)).is_err());
+        let text = |length| format!(r#"{{"a\"b":"{}"}}"#, "\\\"".repeat(length / 2));
+        check_inventory_text(&text(TEXT_BYTES)).unwrap();
+        check_inventory_text(&text(TEXT_BYTES + 2)).unwrap_err();
     }
 
     // limit: output of an inventory step
+    #[test]
+    fn inventories_are_accepted_up_to_their_bound() {
+        let text = |length| " ".repeat(length);
+        check_inventory_text(&text(INVENTORY_BYTES)).unwrap();
+        check_inventory_text(&text(INVENTORY_BYTES + 1)).unwrap_err();
+    }
+
     // limit: output of a connectivity step
     // limit: output of a free addresses step
     // limit: output of another step
     #[test]
     fn outputs_are_accepted_up_to_their_bound() {
         for step in [
-            StepType::Inventory,
             StepType::ConnectivityCheck,
             StepType::FreeNetworkAddresses,
             StepType::NtpSynchronizer,

@@ -34,7 +34,7 @@ pub struct Groups {
     #[serde(default)]
     pub l3_connected_addresses: BTreeMap<HostId, BTreeSet<String>>,
     /// Members by network, `IPv4` or `IPv6`.
-    #[serde(flatten)]
+    #[serde(default, rename = "majority_groups")]
     pub groups: BTreeMap<String, Vec<HostId>>,
 }
 
@@ -291,4 +291,20 @@ pub(crate) fn ip_collisions(texts: &[HostTexts]) -> BTreeMap<String, Vec<String>
             (address.to_string(), macs.collect())
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn groups_are_below_a_member_of_their_own() {
+        let snapshot = fixtures::snapshot(3, 0);
+        let texts: Vec<HostTexts> = snapshot.hosts.iter().map(HostTexts::of).collect();
+        let json = serde_json::to_value(groups(&snapshot, &texts)).unwrap();
+        let members: Vec<&String> = json.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["l3_connected_addresses", "majority_groups"]);
+        assert_eq!(json["majority_groups"]["IPv4"].as_array().unwrap().len(), 3);
+    }
 }

@@ -1,7 +1,8 @@
 //! Disks: eligibility, choice of the installation disk, formatting and speed.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 
 use model::Error;
@@ -215,6 +216,40 @@ fn route_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
     })
 }
 
+/// Gives disks that share an id the ids of their paths, as cheap disks have it: an id chooses the disk that is written.
+pub(crate) fn name_by_path(inventory: &mut Inventory) {
+    let shared = shared_ids(&inventory.disks, |disk| &disk.id);
+    if shared.is_empty() {
+        return;
+    }
+    let shared: BTreeSet<String> = shared.into_keys().map(str::to_owned).collect();
+    for disk in &mut inventory.disks {
+        let path = [disk.by_path.clone(), device_path(disk)];
+        let path = path.into_iter().find(|path| !path.is_empty());
+        if let Some(path) = path.filter(|_| shared.contains(&disk.id)) {
+            let id = mem::replace(&mut disk.id, path);
+            if disk.by_id.is_empty() {
+                disk.by_id = id;
+            }
+        }
+    }
+}
+
+/// Disks by an id that several of them have.
+pub(crate) fn shared_ids<'a>(
+    disks: &'a [Disk],
+    id: impl Fn(&'a Disk) -> &'a String,
+) -> BTreeMap<&'a str, Vec<&'a Disk>> {
+    let mut by_id: BTreeMap<&str, Vec<&Disk>> = BTreeMap::new();
+    for disk in disks {
+        if !id(disk).is_empty() {
+            by_id.entry(id(disk)).or_default().push(disk);
+        }
+    }
+    by_id.retain(|_, disks| disks.len() > 1);
+    by_id
+}
+
 /// Keeps the chosen disk while it is eligible, else chooses the best eligible one.
 /// Source: assisted-service, internal/host/hostutil/host_utils.go, DetermineInstallationDisk.
 pub(crate) fn choose(host: &mut HostState) {
@@ -349,11 +384,11 @@ pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
     chosen(&host.record, host.inventory.as_ref()?.disks.iter())
 }
 
-/// The disk among `disks` that the record names. Cheap ones may share an id, and differ in the path.
+/// The disk among `disks` that the record names. A record of before [`name_by_path`] has an id that several share.
 fn chosen<'a>(record: &Host, disks: impl Iterator<Item = &'a Disk>) -> Option<&'a Disk> {
     let (id, path) = (&record.installation_disk_id, &record.installation_disk_path);
     disks
-        .filter(|disk| !id.is_empty() && disk.id == *id)
+        .filter(|disk| !id.is_empty() && (disk.id == *id || disk.by_id == *id))
         .min_by_key(|disk| device_path(disk) != *path)
 }
 
@@ -365,19 +400,42 @@ mod tests {
     use crate::samples;
 
     #[test]
-    fn the_choice_stays_among_disks_that_share_an_id() {
+    fn disks_with_one_id_are_chosen_by_path() {
         let mut host = samples::host(1, HostRole::Worker);
         let inventory = Arc::make_mut(host.inventory.as_mut().unwrap());
         let mut twin = inventory.disks[0].clone();
         twin.path = "/dev/sdb".to_owned();
         inventory.disks.push(twin);
+        let shared = inventory.disks[0].id.clone();
+        name_by_path(inventory);
+        let names: Vec<_> = inventory
+            .disks
+            .iter()
+            .map(|disk| (disk.id.as_str(), disk.by_id.as_str()))
+            .collect();
+        assert_eq!(names, [("/dev/sda", &*shared), ("/dev/sdb", &*shared)]);
         for path in ["/dev/sdb", "/dev/sda"] {
+            // Of a record that was stored with the shared id.
+            host.record.installation_disk_id.clone_from(&shared);
             path.clone_into(&mut host.record.installation_disk_path);
             choose(&mut host);
             assert_eq!(host.record.installation_disk_path, path);
+            assert_eq!(host.record.installation_disk_id, path);
         }
-        host.record.installation_disk_path.clear();
+        host.record.installation_disk_id.clear();
         choose(&mut host);
         assert_eq!(host.record.installation_disk_path, "/dev/sda");
+    }
+
+    #[test]
+    fn disks_without_ids_share_none() {
+        let mut host = samples::host(1, HostRole::Worker);
+        let inventory = Arc::make_mut(host.inventory.as_mut().unwrap());
+        let mut blank = inventory.disks[0].clone();
+        blank.id.clear();
+        inventory.disks.extend([blank.clone(), blank]);
+        let before = inventory.clone();
+        name_by_path(inventory);
+        assert_eq!(*inventory, before);
     }
 }

@@ -16,10 +16,14 @@ pub(crate) const UPGRADE_AGENT_FINISHED: &str = "upgrade_agent_finished";
 /// An agent could not pull the image that it is upgraded to.
 pub(crate) const UPGRADE_AGENT_FAILED: &str = "upgrade_agent_failed";
 
+/// An agent sent an inventory that cannot be read.
+pub(crate) const INVENTORY_UNREADABLE: &str = "host_inventory_unreadable";
+
 /// Rate limits by the name of the event: the shortest time between two events of a host. An agent that fails to upgrade
-/// retries every minute.
+/// retries every minute, and of two machines with one id the inventories alternate.
 /// Source: assisted-service, internal/events/event.go, eventLimits.
-const RATE_LIMITS: [(&str, TimeDelta); 2] = [
+const RATE_LIMITS: [(&str, TimeDelta); 3] = [
+    (INVENTORY_UNREADABLE, TimeDelta::minutes(5)),
     (UPGRADE_AGENT_FINISHED, TimeDelta::hours(1)),
     (UPGRADE_AGENT_FAILED, TimeDelta::hours(1)),
 ];

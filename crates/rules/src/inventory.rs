@@ -1,6 +1,7 @@
 //! Reception of an inventory, and the host's values that follow from it.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use model::cluster::Cluster;
@@ -26,21 +27,37 @@ pub(crate) struct SentInventory {
     text: LargeText,
 }
 
+/// Reason why an inventory cannot be read, at most [`bounds::MESSAGE_BYTES`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the inventory cannot be read: {0}")]
+pub struct UnreadableInventory(String);
+
+impl UnreadableInventory {
+    fn new(reason: impl Display) -> Self {
+        Self(bounds::cut(&reason.to_string()).to_owned())
+    }
+
+    /// The error with which the agent is answered.
+    pub fn to_error(&self) -> Error {
+        Error::invalid("output", self.to_string())
+    }
+}
+
 impl SentInventory {
     /// Parses an inventory: members unknown to the API are dropped.
     ///
-    /// Errors: Invalid – malformed, or longer than machines have.
-    pub(crate) fn parse(json: &str) -> Result<Self, Error> {
+    /// Errors: malformed, with line and column, or longer than machines have.
+    pub(crate) fn parse(json: &str) -> Result<Self, UnreadableInventory> {
+        bounds::check_inventory_text(json).map_err(UnreadableInventory::new)?;
         // serde accepts a list for a struct.
         if json.trim_start().starts_with('[') {
-            let reason = "the inventory cannot be read: it is a list";
-            return Err(Error::invalid("output", reason));
+            return Err(UnreadableInventory::new("it is a list"));
         }
         let json = with_whole_characters(json);
-        let inventory: Inventory = serde_json::from_str(&json).map_err(|error| {
-            Error::invalid("output", format!("the inventory cannot be read: {error}"))
-        })?;
-        bounds::check_inventory(&inventory)?;
+        let mut inventory: Inventory =
+            serde_json::from_str(&json).map_err(UnreadableInventory::new)?;
+        bounds::check_inventory(&inventory).map_err(UnreadableInventory::new)?;
+        disks::name_by_path(&mut inventory);
         Ok(Self {
             inventory: Arc::new(inventory),
             text: LargeText::default(),
@@ -96,7 +113,7 @@ pub(crate) fn accept(
     policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<(), Error> {
-    if !takes_inventory(host.record.status) {
+    if !is_accepted_in(host.record.status) {
         return Err(Error::conflict(format!(
             "host {} is {} and accepts no inventory now",
             host.record.id, host.record.status
@@ -183,7 +200,7 @@ pub(crate) fn is_open(status: HostStatus) -> bool {
 
 /// Statuses that accept an inventory.
 /// Source: assisted-service, internal/host/host.go, UpdateInventory.
-fn takes_inventory(status: HostStatus) -> bool {
+pub(crate) fn is_accepted_in(status: HostStatus) -> bool {
     matches!(
         status,
         HostStatus::Discovering
@@ -224,6 +241,24 @@ mod tests {
         assert!(!eligibility.eligible);
         let reasons = eligibility.not_eligible_reasons.join(" ");
         assert!(reasons.contains("Drive type is NVMe-oF"), "{reasons}");
+    }
+
+    #[test]
+    fn unreadable_inventories_are_refused_with_their_place() {
+        for (text, reason) in [
+            ("", "EOF while parsing a value at line 1 column 0"),
+            ("[]", "it is a list"),
+            (r#"{"disks":{}}"#, "at line 1 column 9"),
+            ("{\n \"cpu\": {\"count\": \"4\"}}", "at line 2 column 21"),
+            (r#"{"disks":[{"size_bytes":1e400}]}"#, "at line 1 column"),
+        ] {
+            let error = SentInventory::parse(text).unwrap_err().to_string();
+            assert!(
+                error.starts_with("the inventory cannot be read: "),
+                "{error}"
+            );
+            assert!(error.contains(reason), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -192,6 +192,24 @@ pub(crate) fn machine_networks(
         .collect()
 }
 
+/// Refuses several machine networks of one address family, which only a load balancer of the user's connects.
+///
+/// Errors: `Invalid`.
+/// Source: assisted-service, internal/cluster/validations/validations.go, ValidateDualStackNetworks.
+pub(crate) fn check_machine_networks(cluster: &Cluster) -> Result<(), Error> {
+    let networks = &cluster.machine_networks;
+    let of_v6 = networks.iter().filter(|net| net.cidr.contains(':')).count();
+    if has_user_load_balancer(cluster) || of_v6.max(networks.len() - of_v6) <= 1 {
+        return Ok(());
+    }
+    let cidrs: Vec<&str> = networks.iter().map(|net| net.cidr.as_str()).collect();
+    Err(input::refuse(
+        "machine_networks",
+        &cidrs.join(", "),
+        "has several networks of one address family: name one of each, or use a user-managed load balancer",
+    ))
+}
+
 /// One machine network, as stored.
 pub(crate) fn machine_network(id: ClusterId, net: IpNet) -> MachineNetwork {
     MachineNetwork {

@@ -1,5 +1,7 @@
 //! Step replies of agents.
 
+use std::mem;
+
 use model::Error;
 use model::cluster::Cluster;
 use model::events::EventSeverity;
@@ -21,7 +23,7 @@ use crate::hardware::Requirements;
 use crate::host;
 use crate::host_state::HostState;
 use crate::images::image_statuses;
-use crate::inventory::{self, SentInventory};
+use crate::inventory::{self, SentInventory, UnreadableInventory};
 use crate::policy::InstallationPolicy;
 use crate::reach::Reaches;
 use crate::vip_leases::LeasedVips;
@@ -57,23 +59,28 @@ impl AcceptedReply {
 pub struct CheckedReply {
     /// Without output if that is the inventory.
     reply: StepReply,
-    inventory: Option<SentInventory>,
+    inventory: Option<Result<SentInventory, UnreadableInventory>>,
 }
 
 impl CheckedReply {
     /// Checks a reply, and parses its inventory.
     ///
-    /// Errors: Invalid – the output breaks a bound, or its inventory is malformed; TooLarge.
+    /// Errors: Invalid – the output of another step breaks a bound; TooLarge.
     pub fn new(mut reply: StepReply) -> Result<Self, Error> {
         let mut inventory = None;
         if let Some(step) = reply.step_type {
-            bounds::check_output(step, &reply)?;
             if step == StepType::Inventory && reply.exit_code == 0 {
-                inventory = Some(SentInventory::parse(&reply.output)?);
+                inventory = Some(SentInventory::parse(&reply.output));
                 reply.output = String::new();
             }
+            bounds::check_output(step, &reply)?;
         }
         Ok(Self { reply, inventory })
+    }
+
+    /// The reason why its inventory cannot be read: [`accept`] stores it, and the agent is answered with it.
+    pub fn unreadable(&self) -> Option<&UnreadableInventory> {
+        self.inventory.as_ref()?.as_ref().err()
     }
 }
 
@@ -108,15 +115,37 @@ pub fn accept(
     let healed = host.record.media_status == Some(MediaStatus::Disconnected);
     host.record.media_status = Some(MediaStatus::Connected);
     let mut accepted = match inventory {
-        Some(inventory) => {
+        Some(Ok(inventory)) => {
             let before = host.record.inventory.clone();
             inventory::accept(host, cluster, inventory, policy, now)?;
-            AcceptedReply::changed(host.record.inventory != before)
+            let was_unreadable = !mem::take(&mut host.record.inventory_error).is_empty();
+            AcceptedReply::changed(host.record.inventory != before || was_unreadable)
         }
+        Some(Err(unreadable)) => no_inventory(host, unreadable.to_string()),
         None => succeeded(host, cluster, step, reply, policy, now)?,
     };
     accepted.refresh |= healed;
     Ok(accepted)
+}
+
+/// Stores why the agent's inventory is missing. The last one that could be read stays.
+fn no_inventory(host: &mut HostState, reason: String) -> AcceptedReply {
+    if !inventory::is_accepted_in(host.record.status)
+        || !set(&mut host.record.inventory_error, reason)
+    {
+        return AcceptedReply::default();
+    }
+    let reason = &host.record.inventory_error;
+    let event = about_host(
+        host,
+        event::INVENTORY_UNREADABLE,
+        EventSeverity::Error,
+        reason,
+    );
+    AcceptedReply {
+        events: vec![event.prop("reason", reason)],
+        ..AcceptedReply::changed(true)
+    }
 }
 
 /// Source: assisted-service, internal/host/host.go, HandleMediaDisconnected.
@@ -143,6 +172,13 @@ fn failed(
     now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
     match step {
+        StepType::Inventory => {
+            let reason = format!(
+                "the agent cannot collect the inventory: {}",
+                failure_text(reply)
+            );
+            Ok(no_inventory(host, reason))
+        }
         StepType::Install => Ok(install_failed(host, cluster, reply, policy, now)),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
         StepType::ContainerImageAvailability => images(host, reply),
@@ -169,6 +205,20 @@ fn failed(
     }
 }
 
+/// Exit code and message of a failed step.
+fn failure_text(reply: &StepReply) -> String {
+    let message = if reply.error.is_empty() {
+        &reply.output
+    } else {
+        &reply.error
+    };
+    format!(
+        "exit code {}: {}",
+        reply.exit_code,
+        bounds::cut(message.trim())
+    )
+}
+
 /// Source: assisted-service, internal/host/host.go, HandleInstallationFailure.
 fn install_failed(
     host: &mut HostState,
@@ -180,16 +230,7 @@ fn install_failed(
     if reply.exit_code == NAME_IN_USE && reply.error.contains("already in use") {
         return AcceptedReply::default();
     }
-    let message = if reply.error.is_empty() {
-        &reply.output
-    } else {
-        &reply.error
-    };
-    let reason = format!(
-        "exit code {}: {}",
-        reply.exit_code,
-        bounds::cut(message.trim())
-    );
+    let reason = failure_text(reply);
     // A host past the installation cannot fail any more.
     match host::apply(
         host,

@@ -23,8 +23,8 @@ use model::host::HostRole;
 use crate::declaration::{self, Declaration, DeclaredInterface, ReadPurpose};
 use crate::expected_hosts::fits;
 
-pub use mistakes::{KINDS, MistakeKind, SiteFinding, check};
-pub use network::{HostNetwork, NetworkInterface, NetworkRoute};
+pub use mistakes::{KINDS, MistakeKind, SiteFinding, check, is_consequence};
+pub use network::{AutomaticFamilies, HostNetwork, NetworkInterface, NetworkRoute};
 pub use records::{
     HostHardware, HostRecord, RecordedCpu, RecordedDisk, RecordedNic, RecordedVendor,
 };

@@ -266,7 +266,11 @@ impl ApiServer {
             let is_repeated = self.is_repeated_reply(&stored, id, &mut reply);
             Ok::<_, Error>((reply, is_repeated))
         })?;
+        let unreadable = reply.unreadable().cloned();
         if is_repeated {
+            if let Some(unreadable) = unreadable {
+                return Err(unreadable.to_error());
+            }
             if let Some(digest) = digest {
                 self.repeated_replies.add(digest);
             }
@@ -312,7 +316,11 @@ impl ApiServer {
         if let Some(refresh) = refresh {
             refresh.wait().await;
         }
-        Ok(())
+        let Some(unreadable) = unreadable else {
+            return Ok(());
+        };
+        tracing::warn!(host = %id, %infra_env, reason = %unreadable, "unreadable inventory refused");
+        Err(unreadable.to_error())
     }
 
     /// Whether a reply repeats the last one, as most do: it needs no transaction.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::Error;
-use model::cluster::{ClusterStatus, PreparationStatus};
+use model::cluster::{ClusterStatus, LastInstallationPreparation, PreparationStatus};
 use model::events::EventSeverity;
 use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
@@ -61,6 +61,10 @@ impl KnownRelease {
             .unwrap_or_default()
     }
 }
+
+/// `reason` of a preparation that succeeded, which clients compare.
+/// Source: assisted-service, internal/cluster/cluster.go, HandlePreInstallSuccess.
+const PREPARED: &str = "Installation preparation successful";
 
 impl ApiServer {
     /// Clusters whose preparation is due.
@@ -203,8 +207,10 @@ impl ApiServer {
             }
             let event = match outcome {
                 Ok(outcome) => {
-                    cluster.last_installation_preparation.status = Some(PreparationStatus::Success);
-                    cluster.last_installation_preparation.reason.clear();
+                    cluster.last_installation_preparation = LastInstallationPreparation {
+                        status: Some(PreparationStatus::Success),
+                        reason: PREPARED.to_owned(),
+                    };
                     cluster.openshift_cluster_id = Some(outcome.openshift_cluster_id);
                     change.side_writes.release_info =
                         serde_json::to_value(KnownRelease::from(&outcome.release)).ok();

@@ -105,7 +105,7 @@ struct InstallerFiles<'a> {
 /// Checks that the release has the cluster's version, for which validations and manifests were computed.
 fn check_version(release: &ReleaseInfo, expected: &str) -> Result<(), PreparationFailure> {
     let (found, image) = (&release.version, &release.release_image);
-    if found.trim_end_matches("-multi") == expected {
+    if found.trim_end_matches("-multi") == expected.trim_end_matches("-multi") {
         return Ok(());
     }
     Err(PreparationFailure::new(format!(

@@ -232,6 +232,66 @@ async fn malformed_replies_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn unreadable_inventories_are_reported() {
+    let server = Server::start().await;
+    let cluster = server.cluster(json!({})).await;
+    let infra_env = server.infra_env(Some(&cluster)).await;
+    let host = server.host(&infra_env, 1).await;
+    let path = format!("{host}/instructions");
+    let odd = r#"{"hostname":"odd","disks":[{"size_bytes":"large"}]}"#;
+    let reason = r#"the inventory cannot be read: invalid type: string "large", expected i64 at line 1 column 48"#;
+    let send = async |output: &str, exit_code: i64| {
+        let reply = json!({ "step_type": "inventory", "step_id": "inventory-1", "exit_code": exit_code, "output": output });
+        server.post(&path, &reply).await
+    };
+    let has_inventory = async || {
+        let host = server.get(&host).await.expect(200);
+        let validations: Value =
+            serde_json::from_str(host["validations_info"].as_str().unwrap()).unwrap();
+        let rows = validations["hardware"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["id"] == "has-inventory");
+        row.unwrap().clone()
+    };
+    let events = async || {
+        let events = server.get("/v2/events?message=inventory").await.expect(200);
+        let texts = events.as_array().unwrap().iter();
+        let texts = texts.map(|event| event["message"].as_str().unwrap().to_owned());
+        texts.filter(|text| text.contains("cannot be read")).count()
+    };
+    for _ in 0..3 {
+        let refused = send(odd, 0).await.expect(400);
+        let message = refused["reason"].as_str().unwrap();
+        assert!(message.contains(reason), "{message}");
+    }
+    let row = has_inventory().await;
+    assert_eq!(row["status"], "failure");
+    assert!(row["message"].as_str().unwrap().contains(reason), "{row}");
+    assert_eq!(events().await, 1, "repeated replies are no news");
+    let causes = server
+        .get(&format!("/v2/clusters/{cluster}/explain"))
+        .await
+        .expect(200)
+        .to_string();
+    assert!(causes.contains("cannot be read"), "{causes}");
+
+    send("no dmidecode", 1).await.expect(204);
+    let row = has_inventory().await;
+    let message = row["message"].as_str().unwrap();
+    assert!(message.contains("exit code 1: no dmidecode"), "{message}");
+
+    server
+        .reply(&host, "inventory", &inventory(1))
+        .await
+        .expect(204);
+    let row = has_inventory().await;
+    assert_eq!(row["message"], "The inventory has been received");
+    send(odd, 0).await.expect(400);
+    let row = has_inventory().await;
+    assert_eq!(row["status"], "success");
+    assert!(row["message"].as_str().unwrap().contains(reason), "{row}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn users_update_and_delete_hosts() {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;

@@ -96,6 +96,7 @@ pub fn cluster(
     )?;
     cluster.disk_encryption = Some(disk_encryption);
     set_texts(&mut cluster, params, ctx.offer);
+    networking::check_machine_networks(&cluster)?;
     networking::complete_and_check(&mut cluster, None, ctx.policy, 0)?;
     operators::check_compatibility(&cluster, &BTreeSet::new())?;
     Ok(cluster)

@@ -52,7 +52,7 @@ fn versions_become_full_versions() {
     for (version, architecture, full, expected) in [
         ("4.16", None, "4.16.3", CpuArchitecture::X86_64),
         ("4.16.3", None, "4.16.3", CpuArchitecture::X86_64),
-        ("4.16-multi", None, "4.16.3", CpuArchitecture::Multi),
+        ("4.16-multi", None, "4.16.3-multi", CpuArchitecture::Multi),
         (
             "4.16",
             Some(CpuArchitecture::Aarch64),
@@ -245,6 +245,10 @@ fn bad_networks_name_their_field() {
         (
             "cluster_networks",
             json!({ "machine_networks": [{ "cidr": "10.0.0.0/8" }] }),
+        ),
+        (
+            "machine_networks",
+            json!({ "machine_networks": [{ "cidr": "192.168.10.0/24" }, { "cidr": "192.168.11.0/24" }] }),
         ),
         (
             "machine_networks",

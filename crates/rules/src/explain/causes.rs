@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::explain::{
-    Cause, CauseKind, CauseStatus, ExplainedSubject, Explanation, ExplanationOutcome,
+    Cause, CauseKind, CauseStatus, ExplainedSubject, Explanation, ExplanationOutcome, SubjectKind,
 };
 use model::host::Host;
 use model::ids::HostId;
@@ -47,6 +47,24 @@ struct Failed {
     fix: &'static str,
     verdict: Verdict,
 }
+
+/// Inputs that validations wait for, by the validation of the cluster that fails without them.
+const INPUTS: [(ClusterValidationId, &str); 5] = [
+    (
+        ClusterValidationId::MachineCidrDefined,
+        "the machine network",
+    ),
+    (ClusterValidationId::ApiVipsDefined, "api_vips to be set"),
+    (
+        ClusterValidationId::IngressVipsDefined,
+        "ingress_vips to be set",
+    ),
+    (
+        ClusterValidationId::ClusterCidrDefined,
+        "cluster_networks to be set",
+    ),
+    (ClusterValidationId::DnsDomainDefined, "the base domain"),
+];
 
 /// Causes of one explanation.
 pub(super) struct Causes<'a> {
@@ -167,7 +185,7 @@ impl<'a> Causes<'a> {
             "Wait for {input}; if it does not come, remove the causes that are listed before this one."
         );
         let cause = Cause {
-            observed: format!("waiting for {input}"),
+            observed: waiting_for(input),
             required: failed.required.to_owned(),
             fix,
             ..cause(CauseStatus::Pending, failed.id, about, since)
@@ -214,11 +232,31 @@ impl<'a> Causes<'a> {
         self.found.push((rank, cause));
     }
 
+    /// Removes causes that a missing setting of the cluster explains: validations that wait for it, and those of hosts that
+    /// lack it, too.
+    fn remove_consequences(&mut self) {
+        let missing: Vec<(&str, String)> = INPUTS
+            .iter()
+            .map(|(id, input)| (id.as_str(), waiting_for(input)))
+            .filter(|(id, _)| self.found.iter().any(|(_, cause)| is_missing(cause, id)))
+            .collect();
+        let machine_network = ClusterValidationId::MachineCidrDefined.as_str();
+        let lacks_network = missing.iter().any(|(id, _)| *id == machine_network);
+        self.found.retain(|(_, cause)| {
+            let is_host = cause.subject.kind == SubjectKind::Host;
+            let waits = cause.status == CauseStatus::Pending
+                && missing.iter().any(|(_, text)| *text == cause.observed);
+            let repeats = is_host && lacks_network && cause.id == machine_network;
+            !waits && !repeats
+        });
+    }
+
     pub(super) fn into_explanation(
         mut self,
         subject: ExplainedSubject,
         status: String,
     ) -> Explanation {
+        self.remove_consequences();
         // Stable: within a rank, the order of the tables.
         self.found.sort_by_key(|(rank, _)| *rank);
         let omitted = self.found.len().saturating_sub(MAX_CAUSES);
@@ -231,6 +269,17 @@ impl<'a> Causes<'a> {
             omitted_causes: i64::try_from(omitted).unwrap_or(i64::MAX),
         }
     }
+}
+
+fn waiting_for(input: &str) -> String {
+    format!("waiting for {input}")
+}
+
+/// Whether the cause is that validation of the cluster, failed.
+fn is_missing(cause: &Cause, id: &str) -> bool {
+    cause.subject.kind == SubjectKind::Cluster
+        && cause.id == id
+        && cause.status == CauseStatus::Failure
 }
 
 fn cause(status: CauseStatus, id: &str, about: &ExplainedSubject, since: DateTime) -> Cause {

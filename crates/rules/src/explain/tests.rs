@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use model::cluster::{ClusterProgressInfo, ClusterStatus, FinalizingStage, PreparationStatus};
+use model::cluster::{
+    ClusterProgressInfo, ClusterStatus, FinalizingStage, LoadBalancer, LoadBalancerType,
+    PreparationStatus,
+};
 use model::explain::{CauseStatus, Explanation, ExplanationOutcome};
 use model::host::{HostProgressInfo, HostRole, HostStage, HostStatus};
 use model::infra_env::InfraEnv;
@@ -75,6 +78,46 @@ fn causes_before_the_installation_are_ordered() {
     let explanation = explained(&snapshot);
     assert!(is_problem(&explanation));
     insta::assert_snapshot!("not_ready", text(&explanation));
+}
+
+#[test]
+fn a_missing_machine_network_is_one_cause() {
+    let ids = |change: fn(&mut Snapshot)| {
+        let explanation = explained(&refreshed(change));
+        let ids = explanation.causes.into_iter().map(|cause| cause.id);
+        ids.filter(|id| id != "all-hosts-are-ready-to-install")
+            .collect::<Vec<_>>()
+    };
+    let found = ids(|all| {
+        all.cluster.machine_networks.clear();
+        all.cluster.api_vips.clear();
+        all.cluster.ingress_vips.clear();
+    });
+    assert_eq!(
+        found,
+        [
+            "api-vips-defined",
+            "ingress-vips-defined",
+            "machine-cidr-defined"
+        ]
+    );
+}
+
+#[test]
+fn a_user_managed_load_balancer_needs_machine_networks() {
+    let explanation = explained(&refreshed(|all| {
+        all.cluster.machine_networks.clear();
+        all.cluster.load_balancer = Some(LoadBalancer {
+            r#type: Some(LoadBalancerType::UserManaged),
+        });
+    }));
+    let cause = &explanation.causes[0];
+    assert_eq!(cause.id, "machine-cidr-defined");
+    assert!(
+        cause.fix.starts_with("Set machine_networks "),
+        "{}",
+        cause.fix
+    );
 }
 
 #[test]

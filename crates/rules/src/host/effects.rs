@@ -69,6 +69,7 @@ pub(super) fn run(
     match effect {
         Effect::ClearInventory => {
             record.inventory.clear();
+            record.inventory_error.clear();
             host.inventory = None;
             host.clear_check_target();
         }

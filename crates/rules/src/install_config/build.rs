@@ -78,7 +78,8 @@ pub fn build(snapshot: &Snapshot, ctx: &InstallConfigContext<'_>) -> Result<Valu
     if let Some(proxy) = proxy(cluster, &machine_networks) {
         put("proxy", proxy);
     }
-    if networking::is_single_node(cluster) {
+    // The disk is not known before the host is.
+    if networking::is_single_node(cluster) && !snapshot.hosts.is_empty() {
         put("bootstrapInPlace", in_place(snapshot)?);
     }
     if !ctx.mirrors.is_empty() {

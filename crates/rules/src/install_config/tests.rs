@@ -39,6 +39,15 @@ fn a_single_node() {
 }
 
 #[test]
+fn a_single_node_has_no_disk_before_its_host_is_known() {
+    let mut snapshot = samples::single_node();
+    snapshot.hosts = Vec::new().into();
+    let config = config(&snapshot, &[], &[]).unwrap();
+    assert!(config.get("bootstrapInPlace").is_none());
+    assert_eq!(config["controlPlane"]["replicas"], 1);
+}
+
+#[test]
 fn older_versions_use_older_names() {
     let mut snapshot = samples::snapshot();
     snapshot.cluster.openshift_version = "4.11.9".to_owned();

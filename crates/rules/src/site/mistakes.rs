@@ -185,6 +185,20 @@ pub static KINDS: &[MistakeKind] = &[
     },
 ];
 
+/// Validations that fail because of a mistake of the data: they are no further mistakes.
+static CONSEQUENCES: &[(&str, &[&str])] = &[
+    ("vip-taken", &["api-vips-valid", "ingress-vips-valid"]),
+    ("mtu-mismatch", &["mtu-valid"]),
+    ("time-source-missing", &["ntp-synced"]),
+];
+
+/// Whether a finding of an installation follows from a mistake of the data.
+pub fn is_consequence(finding: &SiteFinding, mistakes: &[SiteFinding]) -> bool {
+    CONSEQUENCES.iter().any(|(mistake, validations)| {
+        validations.contains(&finding.id.as_str()) && mistakes.iter().any(|one| one.id == *mistake)
+    })
+}
+
 /// The mistakes of a site, in the order of the table.
 pub fn check(site: &Site) -> Vec<SiteFinding> {
     let found = KINDS.iter().flat_map(|kind| {

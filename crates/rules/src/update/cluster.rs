@@ -323,6 +323,7 @@ fn set_machine_networks(
     if let Some(list) = given.clone() {
         let is_new = list != before.machine_networks;
         cluster.machine_networks = list;
+        networking::check_machine_networks(cluster)?;
         let dual_stack = networking::read(cluster)?.is_dual_stack();
         if derived && is_new && !dual_stack {
             return Err(Error::invalid(

@@ -1,7 +1,7 @@
 //! Cluster members without dependencies on others.
 
 use model::Error;
-use model::cluster::{Cluster, ClusterUpdateParams, PlatformType};
+use model::cluster::{Cluster, ClusterKind, ClusterUpdateParams, PlatformType};
 
 use super::context::UpdateContext;
 use crate::{input, networking};
@@ -86,6 +86,13 @@ fn set_names(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), 
         input::base_dns_domain(&cluster.base_dns_domain, &cluster.name)?;
     }
     if let Some(name) = &params.api_vip_dns_name {
+        if cluster.kind != ClusterKind::AddHostsCluster {
+            return Err(input::refuse(
+                "api_vip_dns_name",
+                name,
+                "cannot be set here: the API of a new cluster is reached by its name and base domain; clusters that add hosts have this member",
+            ));
+        }
         let is_address = name.parse::<std::net::IpAddr>().is_ok();
         if !name.is_empty() && !is_address {
             input::base_dns_domain(name, "").map_err(|_| {

@@ -191,7 +191,10 @@ fn a_refused_change_changes_nothing() {
             json!({ "ntp_sources": "a1", "additional_ntp_source": "b1" }),
         ),
         ("http_proxy", json!({ "http_proxy": "proxy" })),
-        ("api_vip_dns_name", json!({ "api_vip_dns_name": "A b" })),
+        (
+            "api_vip_dns_name",
+            json!({ "api_vip_dns_name": "api.demo.example.com" }),
+        ),
     ] {
         let mut snapshot = samples::snapshot();
         let before = snapshot.cluster.clone();
@@ -337,6 +340,24 @@ fn a_user_managed_load_balancer_lets_the_user_name_the_networks() {
 }
 
 #[test]
+fn several_machine_networks_of_one_family_are_refused() {
+    let two = json!([{ "cidr": "192.168.10.0/24" }, { "cidr": "10.20.0.0/16" }]);
+    let managed = samples::snapshot();
+    let single = samples::single_node();
+    let mut user_managed = samples::snapshot();
+    patch(
+        &mut user_managed,
+        json!({ "user_managed_networking": true, "api_vips": [], "ingress_vips": [] }),
+    )
+    .unwrap();
+    for mut snapshot in [managed, single, user_managed] {
+        let error = patch(&mut snapshot, json!({ "machine_networks": two })).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("several networks of one"), "{error}");
+    }
+}
+
+#[test]
 fn a_changed_proxy_emits_an_event() {
     let mut snapshot = samples::snapshot();
     let events = patch(&mut snapshot, json!({ "http_proxy": "http://proxy:3128" })).unwrap();
@@ -362,6 +383,7 @@ fn a_day2_cluster_has_fewer_settings() {
     for (field, value) in [
         ("network_type", json!("OVNKubernetes")),
         ("schedulable_masters", json!(true)),
+        ("api_vip_dns_name", json!("A b")),
     ] {
         let error = patch(&mut snapshot, json!({ field: value })).unwrap_err();
         assert!(error.to_string().starts_with(field), "{error}");

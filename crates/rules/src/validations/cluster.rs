@@ -23,17 +23,6 @@ use crate::roles::{self, effective_role};
 /// The validations of clusters that are not about operators.
 pub static VALIDATIONS: &[ClusterValidation] = &[
     row(
-        Id::MachineCidrDefined,
-        Category::Network,
-        ClusterBlock::Input,
-        machine_cidr_defined,
-        "Nodes have their addresses in it.",
-    )
-    .needs(
-        "a machine network",
-        "Set the VIPs, from which it follows, or the network itself.",
-    ),
-    row(
         Id::ClusterCidrDefined,
         Category::Network,
         ClusterBlock::Input,
@@ -76,6 +65,17 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
     .needs(
         "a virtual address for ingress",
         "Set ingress_vips to a free address of the hosts' network.",
+    ),
+    row(
+        Id::MachineCidrDefined,
+        Category::Network,
+        ClusterBlock::Input,
+        machine_cidr_defined,
+        "Nodes have their addresses in it.",
+    )
+    .needs(
+        "a machine network",
+        "Set the VIPs, from which it follows, or the network itself.",
     ),
     row(
         Id::DnsDomainDefined,

@@ -24,12 +24,25 @@ pub(super) fn machine_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     if !defined && cluster.single_node {
         return Verdict::ok("The machine network follows from the host");
     }
-    let problem = if networking::uses_dhcp(cluster.cluster) {
-        "machine_networks: none is defined; set the one in which DHCP leases the VIPs"
+    let (problem, fix) = if networking::uses_dhcp(cluster.cluster) {
+        (
+            "machine_networks: none is defined; set the one in which DHCP leases the VIPs",
+            "Set the machine network in which DHCP leases the VIPs.",
+        )
+    } else if cluster.user_load_balancer {
+        (
+            "machine_networks: none is defined; set machine_networks: from the VIPs of your own load balancer they do not follow",
+            "Set machine_networks to the networks of the hosts and of the load balancer.",
+        )
     } else {
-        "machine_networks: none is defined; set the VIPs, from which it follows, or the network itself"
+        (
+            "machine_networks: none is defined; set the VIPs, from which it follows, or the network itself",
+            "",
+        )
     };
-    Verdict::of(defined, "The machine network is defined", problem).observed("no machine network")
+    Verdict::of(defined, "The machine network is defined", problem)
+        .observed("no machine network")
+        .fix(fix)
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, isClusterCidrDefined.

@@ -8,7 +8,7 @@ use model::steps::TangConnectivityResponse;
 use super::subject::{ClusterSubject, HostSubject, is_cut};
 use super::verdict::Verdict;
 use crate::cluster_ignition::{ClusterIgnition, Encryption};
-use crate::disks::{self, Speed, installation_disk};
+use crate::disks::{self, Speed, device_path, installation_disk, shared_ids};
 use crate::hardware::{VMWARE, maker};
 
 /// Source: assisted-service, internal/host/validator.go, sufficientOrUnknownInstallationDiskSpeed.
@@ -66,6 +66,34 @@ pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
     )
     .observed(format_args!("formatting of {wanted} is skipped"))
 }
+
+/// Disks with one id, as cheap ones have it. They are named by their paths.
+pub(super) fn disk_ids_unique(subject: &HostSubject<'_>) -> Verdict {
+    let Ok(inventory) = subject.inventory() else {
+        return Verdict::Hidden;
+    };
+    let shared = shared_ids(&inventory.disks, |disk| &disk.by_id);
+    let shared: Vec<String> = shared
+        .iter()
+        .take(SHOWN)
+        .map(|(id, disks)| {
+            let paths = disks.iter().take(SHOWN).map(|disk| device_path(disk));
+            format!("{id} is the id of {}", paths.collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    if shared.is_empty() {
+        return Verdict::Hidden;
+    }
+    let shared = shared.join("; ");
+    Verdict::fail(format!(
+        "Disks: {shared}; they are named by their paths: check that the installation disk, {}, is the one that you mean",
+        subject.host.record.installation_disk_path
+    ))
+    .observed(shared)
+}
+
+/// Shared ids, and disks of one, that a message names.
+const SHOWN: usize = 8;
 
 /// Source: assisted-service, internal/host/validator.go, noSkipMissingDisk.
 pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {

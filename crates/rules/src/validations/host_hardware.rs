@@ -6,10 +6,10 @@ use model::inventory::{Inventory, Type};
 use model::validations::HostValidationId as Id;
 
 use super::host_disks::{
-    disk_encryption, disk_speed, has_min_valid_disks, no_skip_installation_disk,
+    disk_encryption, disk_ids_unique, disk_speed, has_min_valid_disks, no_skip_installation_disk,
     no_skip_missing_disk, vsphere_disk_ids,
 };
-use super::subject::{HostSubject, INVENTORY};
+use super::subject::HostSubject;
 use super::validation::{Category, HostBlock, HostValidation, Unbound};
 use super::verdict::Verdict;
 use super::{host_identity, host_operators};
@@ -238,6 +238,17 @@ pub static VALIDATIONS: &[HostValidation] = &[
         "a serial number that no other host of the cluster has",
         "Give each machine a serial number of its own.",
     ),
+    row(
+        Id::DiskIdsUnique,
+        HostBlock::Nothing,
+        Unbound::Hidden,
+        disk_ids_unique,
+        "An id chooses the disk that is written.",
+    )
+    .needs(
+        "an id that no other disk of the host has",
+        "Check the path of the installation disk, or replace one of the disks.",
+    ),
 ];
 
 const fn row(
@@ -263,12 +274,22 @@ const fn row(
 /// arrival.
 /// Source: assisted-service, internal/host/validator.go, hasInventory.
 fn has_inventory(subject: &HostSubject<'_>) -> Verdict {
-    Verdict::of(
-        subject.inventory().is_ok(),
-        "The inventory has been received",
-        "inventory: none has been received; wait for the agent, or check that it runs and reaches the service",
-    )
-    .observed("no inventory")
+    let error = &subject.host.record.inventory_error;
+    match (subject.inventory().is_ok(), error.is_empty()) {
+        (true, true) => Verdict::ok("The inventory has been received"),
+        (true, false) => Verdict::ok(format!(
+            "An inventory has been received, but no later one, so that changes of the hardware are not seen: {error}"
+        )),
+        (false, true) => Verdict::fail(
+            "inventory: none has been received; wait for the agent, or check that it runs and reaches the service",
+        )
+        .observed("no inventory"),
+        (false, false) => Verdict::fail(format!(
+            "inventory: {error}; check the device that reports this value, and the agent's log on the host"
+        ))
+        .observed(error)
+        .fix("Check the device that reports this value, and the agent's log on the host."),
+    }
 }
 
 /// Source: assisted-service, internal/host/validator.go, inventoryNotFullyTruncated.
@@ -437,8 +458,11 @@ fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
         Ok(cluster) => cluster,
         Err(verdict) => return verdict,
     };
+    if let Err(pending) = subject.inventory_or_name() {
+        return pending;
+    }
     let Some(name) = subject.name() else {
-        return Verdict::wait(INVENTORY);
+        return Verdict::ok("A host without a name shares none");
     };
     let holders = cluster
         .names
@@ -458,8 +482,11 @@ const HOSTNAME_LIMIT: usize = 63;
 
 /// Source: assisted-service, internal/host/validator.go, isHostnameValid.
 fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
+    if let Err(pending) = subject.inventory_or_name() {
+        return pending;
+    }
     let Some(name) = subject.name() else {
-        return Verdict::wait(INVENTORY);
+        return Verdict::fail("Hostname: the host reports no name; set one").observed("no name");
     };
     if FORBIDDEN_HOSTNAMES.contains(&name) {
         return Verdict::fail(format!(

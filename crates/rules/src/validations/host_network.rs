@@ -341,12 +341,24 @@ fn machine_cidr_defined(subject: &HostSubject<'_>) -> Verdict {
     if cluster.user_managed || cluster.day2 {
         return Verdict::ok("No machine network is needed");
     }
+    let (problem, fix) = if cluster.user_load_balancer {
+        (
+            "Machine network: it is not defined; set machine_networks: from the VIPs of your own load balancer they do not follow",
+            "Set machine_networks to the networks of the hosts and of the load balancer.",
+        )
+    } else {
+        (
+            "Machine network: it is not defined; set the API and ingress VIPs, or the machine network itself",
+            "",
+        )
+    };
     Verdict::of(
         !cluster.networks.machine.is_empty(),
         "The machine network is defined",
-        "Machine network: it is not defined; set the API and ingress VIPs, or the machine network itself",
+        problem,
     )
     .observed("no machine network")
+    .fix(fix)
 }
 
 /// Hosts that need no address in the machine networks.

@@ -172,6 +172,14 @@ impl<'a> HostSubject<'a> {
         hostname(self.host)
     }
 
+    /// A pending verdict before the name of the host can be known.
+    pub(crate) fn inventory_or_name(&self) -> Result<(), Verdict> {
+        match self.name() {
+            Some(_) => Ok(()),
+            None => self.inventory().map(|_| ()),
+        }
+    }
+
     /// Ids of the disks that the user skips formatting.
     pub(crate) fn skipped_disks(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let ids = self

@@ -71,6 +71,11 @@ fn no_inventory(snapshot: &mut Snapshot) {
     snapshot.hosts[0].inventory = None;
 }
 
+fn no_name(snapshot: &mut Snapshot) {
+    snapshot.hosts[0].record.requested_hostname.clear();
+    machine(snapshot, |inventory| inventory.hostname.clear());
+}
+
 fn automatic(snapshot: &mut Snapshot) {
     no_inventory(snapshot);
     snapshot.hosts[0].record.role = Some(HostRole::AutoAssign);
@@ -285,6 +290,8 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
         all.hosts[0].record.requested_hostname = "node-1".to_owned()
     }),
     ("hostname-valid", "pending", no_inventory),
+    ("hostname-valid", "failure", no_name),
+    ("hostname-unique", "success", no_name),
     ("hostname-valid", "failure", |all| {
         all.hosts[0].record.requested_hostname = "localhost".to_owned()
     }),
@@ -392,6 +399,14 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     }),
     ("host-id-unique", "failure", |all| {
         changed_machine(all, 2, -1)
+    }),
+    ("disk-ids-unique", "hidden", |_| ()),
+    ("disk-ids-unique", "failure", |all| {
+        let inventory = Arc::make_mut(all.hosts[0].inventory.as_mut().unwrap());
+        let mut twin = inventory.disks[0].clone();
+        twin.path = "/dev/sdz".to_owned();
+        inventory.disks.push(twin);
+        crate::disks::name_by_path(inventory);
     }),
     ("serial-number-unique", "hidden", |_| ()),
     ("serial-number-unique", "failure", |all| {
@@ -980,7 +995,8 @@ fn every_blocking_problem_is_explained_by_its_parts() {
     let failures = crate::explain::FailureTimes::default();
     let explained = |snapshot: &Snapshot, id: &str, of_host: bool| {
         let explanation = crate::explain::cluster(snapshot, &failures, &policy(), now());
-        let subject = if of_host {
+        // The machine network of the cluster is one cause for all its hosts.
+        let subject = if of_host && id != "machine-cidr-defined" {
             snapshot.hosts[0].record.id.0
         } else {
             snapshot.cluster.id.0

@@ -3,6 +3,7 @@
 use model::Error;
 use model::versions::{CpuArchitecture, OsImage, ReleaseImage, ReleaseSupportLevel};
 
+use super::listing::listed_version;
 use super::number::Number;
 
 /// The spelling that records carry: `aarch64` is `arm64`.
@@ -16,7 +17,7 @@ pub fn architecture(given: CpuArchitecture) -> CpuArchitecture {
 /// A release, in the terms of a cluster's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedRelease {
-    /// Full version.
+    /// Full version, as the listing of versions has it.
     pub version: String,
     /// Architecture of the cluster: `multi` for a release of several.
     pub architecture: CpuArchitecture,
@@ -34,21 +35,22 @@ pub fn release(
     wanted: CpuArchitecture,
 ) -> Result<ResolvedRelease, Error> {
     let image = find_release(images, version, wanted)?;
-    let full = image.version.trim_end_matches("-multi");
     let number: Number = parse("openshift_version", &image.version)?;
+    let listed = listed_version(image, &number);
+    let own = listed.trim_end_matches("-multi");
     if ignored
         .iter()
-        .any(|entry| entry == full || *entry == number.minor_text())
+        .any(|entry| *entry == listed || entry == own || *entry == number.minor_text())
     {
         return Err(Error::invalid(
             "openshift_version",
             format!(
-                "{version:?} resolves to {full}, which IGNORED_OPENSHIFT_VERSIONS rules out: choose another version"
+                "{version:?} resolves to {listed}, which IGNORED_OPENSHIFT_VERSIONS rules out: choose another version"
             ),
         ));
     }
     Ok(ResolvedRelease {
-        version: full.to_owned(),
+        version: listed,
         architecture: architecture(image.cpu_architecture),
         image: image.url.clone(),
     })
@@ -273,7 +275,7 @@ mod tests {
         let found = release(&images(), &[], "4.16-multi", X86_64).unwrap();
         assert_eq!(
             (found.version.as_str(), found.architecture),
-            ("4.16.10", Multi)
+            ("4.16.10-multi", Multi)
         );
     }
 

@@ -38,7 +38,7 @@ pub fn listing(
         if architectures.is_empty() || !wanted {
             continue;
         }
-        let name = display_name(image, &number);
+        let name = listed_version(image, &number);
         let entry = entries
             .entry(name.clone())
             .or_insert_with(|| OpenshiftVersion {
@@ -70,7 +70,8 @@ fn bootable(image: &ReleaseImage, os_images: &[OsImage]) -> Vec<String> {
         .collect()
 }
 
-fn display_name(image: &ReleaseImage, number: &Number) -> String {
+/// Name of a release in the listing: that of one for several architectures ends in `-multi`.
+pub(super) fn listed_version(image: &ReleaseImage, number: &Number) -> String {
     let several = image.cpu_architectures.len() > 1
         || image.cpu_architecture == CpuArchitecture::Multi
         || number.multi;
