@@ -8,6 +8,7 @@ mod diff;
 mod format;
 mod graph;
 mod list;
+mod notices;
 mod prune;
 mod render;
 mod selection;

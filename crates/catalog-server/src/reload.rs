@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::cache::{BuildError, CatalogCache};
+use catalog::CatalogProblems;
+use catalog::cache::{BuildError, BuildReport, CatalogCache};
 use model::Error;
 use oci_client::Client;
 use service::health::Health;
@@ -24,6 +25,8 @@ const DOUBLINGS: u32 = 3;
 const DAMAGE_CHECK: Duration = Duration::from_secs(2);
 /// Validation errors logged individually; `atoll catalog validate` prints all.
 const LOGGED_PROBLEMS: usize = 20;
+/// Packages named in the state of a catalog.
+const NAMED_PACKAGES: usize = 20;
 
 /// Reloader of one catalog.
 pub(crate) struct CatalogReloader {
@@ -122,6 +125,7 @@ impl CatalogReloader {
             Ok(Some((revision, cache))) => {
                 let (catalog, source) = (&self.config.name, &self.config.source);
                 tracing::info!(catalog, %source, %revision, packages = cache.package_count(), "catalog loaded");
+                log_problems(catalog, cache.report());
                 self.catalog.replace(cache);
                 self.served = Some(revision);
                 self.metrics.served();
@@ -219,7 +223,11 @@ impl CatalogReloader {
         self.reported = None;
         self.metrics.stale(false);
         self.shared.health.ready(&self.config.name);
-        self.shared.health.ails(&*self.config.name, None);
+        let served = self.catalog.current();
+        let left_out = served.as_ref().map(|cache| cache.report().not_served());
+        self.metrics.left_out(left_out.map_or(0, |it| it.len()));
+        let ailing = served.and_then(|cache| incomplete(cache.report()));
+        self.shared.health.ails(&*self.config.name, ailing);
     }
 
     /// Reports a failure; logs it only when it changes.
@@ -230,9 +238,7 @@ impl CatalogReloader {
         if let ReloadError::Build(BuildError::Invalid(problems)) = failure
             && is_new
         {
-            for problem in problems.0.iter().take(LOGGED_PROBLEMS) {
-                tracing::warn!(catalog, %problem, "validation error");
-            }
+            log_each(catalog, problems);
         }
         self.metrics.failed();
         if self.served.is_some() {
@@ -253,13 +259,70 @@ impl CatalogReloader {
     }
 }
 
+/// Logs the packages that a loaded catalog leaves out, its unreadable documents, and the packages that younger versions
+/// of opm refuse.
+fn log_problems(catalog: &str, report: &BuildReport) {
+    log_each(catalog, &report.unread);
+    let not_served = report.not_served();
+    for (package, problems) in not_served.iter().take(LOGGED_PROBLEMS) {
+        let why = first(problems);
+        tracing::error!(
+            catalog,
+            package,
+            why,
+            "package left out: it breaks rules of catalogs"
+        );
+    }
+    let warned = report.warned.iter();
+    let warned = warned.filter(|(package, _)| !not_served.contains_key(package.as_str()));
+    for (package, problems) in warned.take(LOGGED_PROBLEMS) {
+        let (since, why) = (problems.since().unwrap_or_default(), first(problems));
+        tracing::warn!(
+            catalog,
+            package,
+            since,
+            why,
+            "package served, though younger versions of opm refuse it"
+        );
+    }
+}
+
+fn log_each(catalog: &str, problems: &CatalogProblems) {
+    for problem in problems.0.iter().take(LOGGED_PROBLEMS) {
+        tracing::warn!(catalog, %problem, "validation error");
+    }
+}
+
+/// The gaps of the served catalog; `None` when it is complete.
+fn incomplete(report: &BuildReport) -> Option<String> {
+    let not_served = report.not_served();
+    if let Some((name, problems)) = not_served.first_key_value() {
+        let names: Vec<_> = not_served.keys().take(NAMED_PACKAGES).copied().collect();
+        let more = match not_served.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let (names, first) = (names.join(", "), first(problems));
+        return Some(format!(
+            "packages that break rules are left out: {names}{more} ({name}: {first})"
+        ));
+    }
+    let unread = &report.unread;
+    (!unread.0.is_empty()).then(|| format!("documents were not read: {}", first(unread)))
+}
+
 /// A one-line summary of a failure.
 fn summary(failure: &ReloadError) -> String {
-    let ReloadError::Build(BuildError::Invalid(problems)) = failure else {
-        return failure.to_string();
-    };
+    match failure {
+        ReloadError::Build(BuildError::Invalid(problems)) => first(problems),
+        failure => failure.to_string(),
+    }
+}
+
+/// The first problem, and the number of the others.
+fn first(problems: &CatalogProblems) -> String {
     match problems.0.as_slice() {
-        [] => failure.to_string(),
+        [] => String::new(),
         [one] => one.to_string(),
         [first, rest @ ..] => format!("{first}; and {} more problems", rest.len()),
     }

@@ -31,6 +31,7 @@ mod slices;
 mod spool;
 mod string_table;
 mod tables;
+mod unread;
 mod writer;
 
 pub use build_error::BuildError;
@@ -40,7 +41,7 @@ pub use lookup::{CachedChannel, CachedDocument, CachedEntry, CachedPackage};
 pub use mmap::Damaged;
 pub use open::{CatalogCache, Refused};
 pub use packages::PackageReadError;
-pub use prepare::{PreparedCache, build_leniently, prepare, rebuild};
+pub use prepare::{PreparedCache, build_new, prepare, rebuild};
 pub use record::ByteRange;
 pub use slices::Slices;
 

@@ -9,8 +9,9 @@ mod pull_spec;
 mod report;
 
 pub(crate) use channel::check_channel;
-pub(crate) use deprecation::{Targets, check_deprecations};
+pub(crate) use deprecation::{Targets, valid_deprecations};
 pub(crate) use names::{check_custom, label_flaw};
 pub(crate) use package::check_versions;
 pub(crate) use pull_spec::pull_spec_flaw;
+pub use report::PackageProblems;
 pub(crate) use report::ProblemReport;

@@ -7,6 +7,6 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-pub use package::{Channels, FilteredPackage, SelectedBundles, choose, cut, filter};
+pub use package::{Channels, FilteredPackage, SelectedBundles, broken, choose, cut, filter};
 pub use pin::pin;
 pub use selection::{CatalogSelection, ChannelSelection, PackageSelection, Unsatisfied};

@@ -25,6 +25,7 @@ pub mod version;
 mod walk;
 pub mod write;
 
+pub use check::PackageProblems;
 pub use document::{Document, DocumentOrigin, PACKAGE};
 pub use problem::{CatalogProblem, CatalogProblems, Rule};
 pub use read::{MAX_DOCUMENT_BYTES, cores, located, read, read_files, yaml_to_json};

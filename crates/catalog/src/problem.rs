@@ -91,6 +91,8 @@ rules! {
     BundleInChannel = "bundle-in-channel",
     /// Entries of a channel have `olm.bundle` documents.
     EntryBundle = "entry-bundle",
+    /// Members of deprecations have the types of their schema.
+    DeprecationsMembers = "deprecations-members",
     /// Deprecations name their package.
     DeprecationsPackage = "deprecations-package",
     /// The package of deprecations exists.
@@ -138,9 +140,63 @@ rules! {
     BundleObject = "bundle-object",
     /// A bundle has at most one `olm.csv.metadata` property. Source: `opm serve`; `opm validate` does not check it.
     CsvMetadata = "csv-metadata",
+    /// Name and package of a custom document are strings, and no two keys are equal under case folding. Source:
+    /// `alpha/declcfg/declcfg.go`.
+    CustomDocument = "custom-document",
     /// Custom schemas and their packages match `^[a-zA-Z0-9][a-zA-Z0-9._-]*$`. Source: `opm serve`; `opm validate` does
     /// not check it.
     CustomSchema = "custom-schema",
+}
+
+/// Rules that opm got after it served file-based catalogs, with the version that introduced each. Catalogs that break
+/// them are served by older versions, which ignore the offending value. Source: history of operator-registry.
+const YOUNG: &[(&str, &[Rule])] = &[
+    ("1.28", &[Rule::CustomDocument]),
+    (
+        "1.32",
+        &[
+            Rule::DeprecationsMembers,
+            Rule::DeprecationsPackage,
+            Rule::DeprecationsPackageKnown,
+            Rule::DeprecationsUnique,
+            Rule::DeprecationSchema,
+            Rule::DeprecationUnique,
+            Rule::DeprecationTarget,
+            Rule::DeprecationPackageName,
+            Rule::DeprecationMessage,
+        ],
+    ),
+    ("1.41", &[Rule::PackageName]),
+    ("1.47", &[Rule::UniqueVersions]),
+    ("1.58", &[Rule::Stranded]),
+    (
+        "1.62",
+        &[Rule::Release, Rule::ReleaseName, Rule::ReleaseBuild],
+    ),
+    ("1.64", &[Rule::PullSpec]),
+    ("1.69", &[Rule::SkipRange, Rule::CustomSchema]),
+];
+
+impl Rule {
+    /// The first version of opm with a rule that older versions lack; `None` for rules of all versions that serve
+    /// file-based catalogs.
+    pub fn since(self) -> Option<&'static str> {
+        let young = YOUNG.iter().find(|(_, rules)| rules.contains(&self));
+        young.map(|(version, _)| *version)
+    }
+}
+
+impl CatalogProblems {
+    /// The oldest version of opm that refuses a catalog for them; `None` when some version refuses it for a rule that
+    /// all have, or without problems.
+    pub fn since(&self) -> Option<&'static str> {
+        let oldest = YOUNG.iter().find(|(_, rules)| {
+            let mut problems = self.0.iter();
+            problems.any(|problem| rules.contains(&problem.rule))
+        });
+        let is_young = self.0.iter().all(|problem| problem.rule.since().is_some());
+        oldest.filter(|_| is_young).map(|(version, _)| *version)
+    }
 }
 
 impl fmt::Display for Rule {

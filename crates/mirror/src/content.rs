@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Manifest, Reference, Registry, Repository, Tag, Target};
 use url::Url;
@@ -68,6 +69,15 @@ pub enum Why {
     Archive,
 }
 
+/// A part of a catalog that is selected and cannot be mirrored; the rest is.
+#[derive(Debug)]
+pub enum LeftOut {
+    /// A package. Its images are unknown.
+    Package(Error),
+    /// An image with a malformed reference.
+    Image(Error),
+}
+
 /// An image under its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedImage {
@@ -103,6 +113,15 @@ pub struct ImageContent {
     pub manifests: BTreeMap<Digest, Manifest>,
     /// Their layers and configurations.
     pub blobs: BTreeMap<Digest, SourceBlob>,
+}
+
+impl LeftOut {
+    /// Why it is left out.
+    pub fn error(&self) -> &Error {
+        match self {
+            Self::Package(error) | Self::Image(error) => error,
+        }
+    }
 }
 
 impl SelectedImage {

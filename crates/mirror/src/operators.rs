@@ -14,6 +14,7 @@ pub(crate) mod template;
 
 pub use choice::{Choice, PackageChoice, Reason};
 pub use choose::choose;
+pub(crate) use choose::{Chosen, choose_valid};
 pub(crate) use images::name_by_digest;
 pub use images::{CatalogInfo, wanted};
 pub use index::write_index;

@@ -122,6 +122,7 @@ pub async fn copy(
     let mut outcome = pruned?;
     outcome.failed.extend(prepared.failed);
     outcome.unread = prepared.unread;
+    outcome.left_out = prepared.left_out;
     outcome.scratch = Some(prepared.scratch);
     Ok(outcome)
 }

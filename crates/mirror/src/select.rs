@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::{BuildReport, CatalogCache};
+use catalog::cache::CatalogCache;
 use model::Error;
 use model::image_set::{self, MirrorSelection, OperatorSelection};
 use model::mirror_metadata::{CatalogStart, PastMirror};
@@ -15,11 +15,13 @@ use serde_json::Value;
 
 use crate::additional_images::{additional_image, from_configuration, make_unique, platforms};
 use crate::config::{ImageSource, expression};
-use crate::content::{SelectedImage, Why};
+use crate::content::{LeftOut, SelectedImage, Why};
 use crate::helm::{self, Fetched};
 use crate::mistakes::Mistakes;
 use crate::names;
-use crate::operators::{self, CatalogInfo, Choice, OpenedCatalog, rule_violations, template};
+use crate::operators::{
+    self, CatalogInfo, Choice, Chosen, OpenedCatalog, rule_violations, template,
+};
 use crate::platform::{self, ReleaseSources, Releases};
 use crate::progress::{Amount, Phase, RunProgress};
 
@@ -51,7 +53,9 @@ pub struct Selected {
     pub wanted: Vec<SelectedImage>,
     /// Charts that cannot be read, where the run continues on errors.
     pub unread: Vec<Error>,
-    /// Warnings for the user: blocked images, malformed references, bundles that were left out.
+    /// Parts of catalogs that are selected and cannot be mirrored.
+    pub left_out: Vec<LeftOut>,
+    /// Warnings for the user: blocked images, bundles that were left out.
     pub notes: Vec<String>,
     /// Packages of the catalogs that break rules, with the consequence.
     pub rule_violations: Vec<String>,
@@ -138,11 +142,9 @@ impl Selected {
         let template = template.map(|file| template::read(file, &operator.catalog));
         let template = template.transpose()?;
         let opened = OpenedCatalog::open(place, options.scratch).await?;
-        rule_violations::refuse_selected(&opened.judged, operator)?;
-        self.rule_violations.extend(rule_violations::explanations(
-            &operator.catalog,
-            &opened.judged,
-        ));
+        let report = opened.cache.report();
+        let explanations = rule_violations::explanations(&operator.catalog, report);
+        self.rule_violations.extend(explanations);
         let name = names::catalog::unique_name(operator);
         let start = started.iter().find(|it| it.catalog == name);
         let start = start.map_or(&[][..], |start| &start.packages);
@@ -153,15 +155,21 @@ impl Selected {
             skip_missing: options.skip_missing,
         };
         let (cache, owned) = (Arc::clone(&opened.cache), operator.clone());
-        let (start, judged) = (start.to_vec(), opened.judged.clone());
-        let chosen =
-            tokio::task::spawn_blocking(move || chosen(&cache, &judged, &owned, &start, &of));
-        let (choice, wanted, unusable) = chosen
+        let start = start.to_vec();
+        let chosen = tokio::task::spawn_blocking(move || chosen(&cache, &owned, &start, &of));
+        let (chosen, wanted, unusable) = chosen
             .await
             .map_err(|e| Error::internal("reading a catalog", e))??;
+        let Chosen { choice, refused } = chosen;
+        if !options.continue_on_error || choice.is_empty() {
+            rule_violations::refuse(operator, &refused)?;
+        }
+        self.left_out
+            .extend(refused.into_iter().map(LeftOut::Package));
+        self.left_out
+            .extend(unusable.into_iter().map(LeftOut::Image));
         let platforms = platforms(&operator.platforms);
-        self.notes.extend(unusable);
-        let notes = rule_violations::notes(&operator.catalog, &opened.judged, &choice);
+        let notes = rule_violations::notes(&operator.catalog, opened.cache.report(), &choice);
         self.notes.extend(notes);
         self.note_left_out(&operator.catalog, &choice);
         let wanted = wanted.into_iter().map(|wanted| SelectedImage {
@@ -258,30 +266,22 @@ impl Selected {
     }
 }
 
-/// The selection in a catalog, its images, and warnings about malformed references.
+/// The selection in a catalog, its images, and malformed references.
 fn chosen(
     cache: &Arc<CatalogCache>,
-    judged: &BuildReport,
     operator: &OperatorSelection,
     start: &[image_set::IncludePackage],
     of: &CatalogInfo,
-) -> Result<(Choice, Vec<SelectedImage>, Vec<String>), Error> {
-    let choice = operators::choose(cache, operator, start);
-    let choice = choice.map_err(|error| match (error, rule_violations::hint(judged)) {
-        (error, hint) if hint.is_empty() => error,
-        (error, hint) => {
-            Error::invalid(operator.catalog.clone(), format!("{}{hint}", error.chain()))
-        }
-    })?;
-    rule_violations::refuse_required(cache, judged, operator, &choice)?;
+) -> Result<(Chosen, Vec<SelectedImage>, Vec<Error>), Error> {
+    let chosen = operators::choose_valid(cache, operator, start)?;
     let (wanted, unusable) = if operator.full && is_bounded(operator) {
         // The pruned catalog has the selected versions, and the images of all versions are mirrored.
-        let all = operators::choose(cache, &unbounded(operator), &[])?;
-        operators::wanted(cache, &all, of)?
+        let all = operators::choose_valid(cache, &unbounded(operator), &[])?;
+        operators::wanted(cache, &all.choice, of)?
     } else {
-        operators::wanted(cache, &choice, of)?
+        operators::wanted(cache, &chosen.choice, of)?
     };
-    Ok((choice, wanted, unusable))
+    Ok((chosen, wanted, unusable))
 }
 
 fn place(client: &Client, catalog: &str) -> Result<ImageLocation, Error> {

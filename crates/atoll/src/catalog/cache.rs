@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use ::catalog::cache::CatalogCache;
 use catalog_server::{CatalogConfig, CatalogList, Settings};
 use clap::Args;
 use service::{CancellationToken, Error};
 
+use super::notices;
 use super::source::{Opener, RegistryAccessArgs};
 use crate::terminal;
 
@@ -55,6 +57,11 @@ pub(crate) fn run(arguments: &CacheArgs) -> Result<(), Error> {
         .build()
         .map_err(|e| Error::new("starting the runtime", e))?;
     runtime.block_on(catalog_server::prepare(settings, CancellationToken::new()))?;
+    if let Ok(cache) = CatalogCache::open_any(&path) {
+        for notice in notices::of(cache.report()) {
+            terminal::notice(&format!("{catalog}: {notice}"));
+        }
+    }
     terminal::print(&format!("{} written.", path.display()));
     Ok(())
 }

@@ -32,7 +32,9 @@ pub(crate) fn run(arguments: &DiffArgs) -> Result<(), Error> {
     let (from, to) = (opener.cache(&arguments.from)?, opener.cache(&arguments.to)?);
     let (mut old, mut new) = (from.groups(), to.groups());
     let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-    for name in names {
+    let refused = [from.report().not_served(), to.report().not_served()];
+    let is_valid = |name: &&str| refused.iter().all(|it| !it.contains_key(*name));
+    for name in names.into_iter().filter(is_valid) {
         let failed = |e| Error::new(format!("reading the package {name}"), e);
         let [old, new] = [(&from, &mut old), (&to, &mut new)]
             .map(|(cache, groups)| cache.read(groups.remove(name).unwrap_or_default()));

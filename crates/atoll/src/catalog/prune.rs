@@ -70,6 +70,11 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
             .package(package.name, &filtered.documents)
             .map_err(|e| Error::new(format!("writing {}", to.display()), e))
     })?;
+    for name in &missing {
+        if let Some(problems) = cache.report().refused.get(*name) {
+            return Err(Error::new(doing(), problems.clone()));
+        }
+    }
     if !missing.is_empty() {
         let missing: Vec<_> = missing.into_iter().collect();
         let reason = format!("the catalog has no package {}", missing.join(", "));

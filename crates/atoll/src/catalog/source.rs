@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::catalog::cache::{BuildError, CatalogCache, prepare};
+use ::catalog::cache::{BuildError, CatalogCache, build_new};
 use ::catalog::write::{CatalogFormat, CatalogWriter};
 use ::catalog::{CatalogProblems, Document, cores, sqlite};
 use catalog_server::{CatalogFiles, CatalogSource, Staging};
@@ -14,6 +14,7 @@ use oci_client::{Client, ClientOptions, registry_logins};
 use service::Error;
 use tokio::runtime::Runtime;
 
+use super::notices;
 use crate::terminal;
 use crate::up::settings::Settings;
 
@@ -148,37 +149,37 @@ impl Opener {
         Ok(CatalogFiles::of_folder(folder))
     }
 
-    /// The validated catalog.
+    /// The catalog with the problems of its packages.
     ///
-    /// Errors: as [`Self::content`]; all problems of the catalog.
-    pub(super) fn checked(&self, text: &str) -> Result<Arc<CatalogCache>, OpenError> {
+    /// Errors: as [`Self::content`]; all problems of a catalog of which no package is valid.
+    pub(super) fn judged(&self, text: &str) -> Result<Arc<CatalogCache>, OpenError> {
         let content = self.content(text).map_err(OpenError::Other)?;
-        let path = self
-            .scratch
-            .path()
-            .join(format!("{}.cache", content_name(text)));
-        let now = service::clock::now().timestamp();
-        match prepare(content.folder(), &path, cores(), now) {
-            Ok(prepared) => Ok(prepared.cache),
-            Err(BuildError::Invalid(problems)) => Err(OpenError::Problems(problems)),
-            Err(error) => Err(OpenError::Other(Error::new(
-                format!("reading {text}"),
-                error,
-            ))),
+        let name = format!("{}.cache", content_name(text));
+        let path = self.scratch.path().join(name);
+        if let Ok(opened) = CatalogCache::open_any(&path) {
+            return Ok(Arc::new(opened));
         }
+        build_new(content.folder(), &path, cores()).map_err(|failure| match failure {
+            BuildError::Invalid(problems) => OpenError::Problems(problems),
+            error => OpenError::Other(Error::new(format!("reading {text}"), error)),
+        })
     }
 
-    /// As [`Self::checked`], for commands that need a valid catalog.
+    /// The valid packages of the catalog. Prints a notice for each of the others.
     ///
-    /// Errors: as [`Self::checked`], as text.
+    /// Errors: as [`Self::judged`], as text.
     pub(crate) fn cache(&self, text: &str) -> Result<Arc<CatalogCache>, Error> {
-        self.checked(text).map_err(|failure| match failure {
+        let cache = self.judged(text).map_err(|failure| match failure {
             OpenError::Problems(problems) => {
                 let reason = format!("invalid catalog\n{problems}");
                 Error::new(format!("reading {text}"), reason)
             }
             OpenError::Other(error) => error,
-        })
+        })?;
+        for notice in notices::of(cache.report()) {
+            terminal::notice(&format!("{text}: {notice}"));
+        }
+        Ok(cache)
     }
 }
 

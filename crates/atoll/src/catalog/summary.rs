@@ -42,16 +42,19 @@ pub(super) struct EntrySummary {
     pub(super) skip_range: String,
 }
 
-/// Calls `work` with each package of `cache` in order.
+/// Calls `work` with each valid package of `cache` in order.
 ///
 /// Errors: those of `work`; a damaged cache.
 pub(crate) fn each_package(
     cache: &Arc<CatalogCache>,
     mut work: impl FnMut(&PackageModel<'_>, &[Document]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    for (name, lines) in cache.groups() {
+    let valid = cache.package_names();
+    let groups = cache.groups().into_iter();
+    for (name, lines) in groups.filter(|(name, _)| valid.contains(*name)) {
         let documents = cache.read(lines).map_err(|e| invalid_package(name, e))?;
-        let package = PackageModel::assemble(&documents).map_err(|e| invalid_package(name, e))?;
+        let package =
+            PackageModel::assemble_partly(&documents).map_err(|e| invalid_package(name, e))?;
         if let Some(package) = package {
             work(&package, &documents)?;
         }
@@ -61,12 +64,15 @@ pub(crate) fn each_package(
 
 /// Calls `work` with the package `name`, if there is one.
 ///
-/// Errors: as [`each_package`].
+/// Errors: as [`each_package`]; the package breaks rules.
 pub(crate) fn with_package<T>(
     cache: &Arc<CatalogCache>,
     name: &str,
     work: impl FnOnce(&PackageModel<'_>, &[Document]) -> Result<T, Error>,
 ) -> Result<Option<T>, Error> {
+    if let Some(problems) = cache.report().refused.get(name) {
+        return Err(invalid_package(name, problems.clone()));
+    }
     let worked = cache.with_package(name, work);
     worked.map_err(|e| invalid_package(name, e))?.transpose()
 }

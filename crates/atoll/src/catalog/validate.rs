@@ -43,8 +43,8 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
         output,
         access,
     } = arguments;
-    let problems = match access.open()?.checked(catalog) {
-        Ok(_) => CatalogProblems::default(),
+    let problems = match access.open()?.judged(catalog) {
+        Ok(cache) => cache.report().problems(),
         Err(OpenError::Problems(problems)) => problems,
         Err(OpenError::Other(error)) => return Err(error),
     };

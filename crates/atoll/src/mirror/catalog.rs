@@ -128,10 +128,10 @@ impl CatalogCopyArgs {
                         let outcome = loaded.to_registry(setup, &target).await?;
                         let files = results::files(&outcome.results, Forms::default())?;
                         self.manifests(setup, &files)?;
-                        report_failures(&outcome.failed, &outcome.unread)?;
+                        report_failures(&outcome.failed, &outcome.unread, &outcome.left_out)?;
                     }
                 }
-                report_failures(&loaded.failed, &[])
+                report_failures(&loaded.failed, &[], &loaded.left_out)
             })
             .await
     }

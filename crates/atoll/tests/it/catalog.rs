@@ -183,6 +183,60 @@ fn packages_channels_and_versions_are_listed() {
 }
 
 #[test]
+fn one_broken_package_does_not_hide_the_others() {
+    let world = World::new();
+    let kuad = package("kuad", &["1.0.0", "1.1.0"]).replacen(
+        "quay.io/x/y:1\"",
+        "quay.io/x/y:1\",\"relatedImages\":[{\"name\":\"x\",\"image\":\"oci://r/x:1\"}]",
+        1,
+    );
+    assert!(kuad.contains("oci://"));
+    let broken = package("broken", &["1.0.0"]).replace("\"stable\"", "\"none\"");
+    let broken = broken.replacen("\"none\"", "\"stable\"", 1);
+    let readme = "Read: me: first".to_owned();
+    let catalog = world.catalog("catalog", &[package("a", &["1.0.0"]), kuad, broken, readme]);
+    let output = atoll(&["list", &catalog]);
+    let (list, notices) = (String::from_utf8_lossy(&output.stdout), stderr(&output));
+    assert!(output.status.success(), "{notices}");
+    assert!(list.contains("\na ") && list.contains("\nkuad "), "{list}");
+    assert!(!list.contains("broken"), "{list}");
+    for part in [
+        "package kuad is refused by opm from 1.64 on: ",
+        "[pull-spec]",
+        "package broken is left out: ",
+        "not read: 3.json:1: ",
+    ] {
+        assert!(notices.contains(part), "{part}: {notices}");
+    }
+    let channels = stdout(&["list", &catalog, "kuad", "stable"]);
+    assert!(channels.contains("1.1.0"), "{channels}");
+    assert!(refused(&["list", &catalog, "broken"]).contains("3.json:1"));
+    // Validation is strict.
+    let all = String::from_utf8(atoll(&["validate", &catalog]).stdout).unwrap();
+    assert!(
+        all.contains("[pull-spec]") && all.contains("3.json:1"),
+        "{all}"
+    );
+    let new = world.catalog("new", &[package("a", &["1.0.0", "2.0.0"])]);
+    let changes = stdout(&["diff", &catalog, &new]);
+    assert!(changes.contains("+ package a bundle a.v2.0.0"), "{changes}");
+    let to = world.path("small");
+    let to = to.to_str().unwrap();
+    stdout(&["prune", &catalog, "kuad", "--heads", "--to", to]);
+    stdout(&["validate", to]);
+}
+
+#[test]
+fn empty_yaml_documents_do_not_count() {
+    let world = World::new();
+    let text = format!("---\n---\n# nothing\n---\nschema: x\nname: one\n---\n# end\n---\n");
+    let catalog = world.catalog("catalog", &[text]);
+    stdout(&["validate", &catalog]);
+    let rendered = stdout(&["render", &catalog]);
+    assert_eq!(rendered, "{\"name\":\"one\",\"schema\":\"x\"}\n");
+}
+
+#[test]
 fn differences_are_printed() {
     let world = World::new();
     let old = world.catalog("old", &[package("a", &["1.0.0"]), package("b", &["1.0.0"])]);

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use bytes::{Bytes, BytesMut};
-use catalog::cache::{ByteRange, CatalogCache, Damaged};
+use catalog::cache::{BuildReport, ByteRange, CatalogCache, Damaged};
 use futures_util::stream;
 use serde::Serialize;
 use service::conditional::Validator;
@@ -66,13 +66,21 @@ struct CatalogEntry<'a> {
     source: &'a str,
     /// Whether it is loaded.
     is_ready: bool,
+    /// Packages that are not served since they break rules.
+    left_out: Vec<String>,
 }
 
 async fn list(State(app): State<HttpApp>) -> Response {
-    let entries = app.0.catalogs.iter().map(|listed| CatalogEntry {
-        name: &listed.name,
-        source: &listed.source,
-        is_ready: listed.catalog.current().is_some(),
+    let entries = app.0.catalogs.iter().map(|listed| {
+        let cache = listed.catalog.current();
+        let report = cache.as_ref().map(|cache| cache.report());
+        let left_out = report.map(BuildReport::not_served).unwrap_or_default();
+        CatalogEntry {
+            name: &listed.name,
+            source: &listed.source,
+            is_ready: cache.is_some(),
+            left_out: left_out.into_keys().map(str::to_owned).collect(),
+        }
     });
     Json(entries.collect::<Vec<_>>()).into_response()
 }

@@ -112,7 +112,7 @@ async fn package_page(
         let documents = cache.documents(&name)?;
         match PackageModel::assemble(&documents) {
             Ok(Some(package)) => page(&catalog, &package),
-            // Served catalogs are valid, but the name may be one of custom documents only.
+            // The package is left out, or the name is one of custom documents only.
             Ok(None) | Err(_) => Err(HttpError::NotFound("package")),
         }
     })

@@ -1,138 +1,140 @@
-//! Lenient builds: catalogs of others, validated package by package.
+//! The report of a build: a catalog of others is validated package by package, and one that breaks rules does not keep
+//! the others from being served.
 
 use std::collections::BTreeMap;
 
-use crate::CatalogProblems;
+use serde::{Deserialize, Serialize};
 
-/// Strictness of a build.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Strictness {
-    /// Any broken rule fails the build, as in `opm validate`.
-    Strict,
-    /// Invalid packages are omitted; rules that older versions of opm lack are warnings.
-    Lenient,
-}
+use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, Rule};
 
-/// Report of a lenient build.
+/// Report of a build. Packages are by name; "" for documents without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildReport {
-    /// Packages omitted from the cache, with their validation errors.
+    /// Packages that are not served, with the rules that they break.
     pub refused: BTreeMap<String, CatalogProblems>,
-    /// Packages in the cache that break rules which older versions of opm lack.
+    /// Packages that are not served since single bundles break rules; their other bundles can be selected.
+    pub partial: BTreeMap<String, CatalogProblems>,
+    /// Packages that break rules which older versions of opm lack. Those that are in no other list are served.
     pub warned: BTreeMap<String, CatalogProblems>,
-    /// Unreadable documents, whose package is unknown.
+    /// Unreadable documents.
     pub unread: CatalogProblems,
 }
 
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::num::NonZeroUsize;
-
-    use tempfile::TempDir;
-
-    use crate::content::PackageModel;
-    use crate::{CatalogProblems, Rule};
-
-    const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
-
-    /// Three packages: one valid, one that only older versions of opm serve, one invalid.
-    fn mixed_catalog() -> String {
-        let entries = |name: &str, entries: serde_json::Value| {
-            let mut documents = vec![
-                serde_json::json!({"schema": "olm.package", "name": name, "defaultChannel": "c"}),
-                serde_json::json!({"schema": "olm.channel", "package": name, "name": "c", "entries": entries}),
-            ];
-            for entry in entries.as_array().unwrap() {
-                let bundle = entry["name"].as_str().unwrap();
-                let version = format!("{}.0.0", bundle.rsplit('v').next().unwrap());
-                documents.push(serde_json::json!({
-                    "schema": "olm.bundle", "package": name, "name": bundle, "image": "r.io/a/b:c",
-                    "properties": [{"type": "olm.package", "value": {"packageName": name, "version": version}}],
-                }));
-            }
-            let lines: Vec<_> = documents.iter().map(ToString::to_string).collect();
-            lines.join("\n") + "\n"
-        };
-        [
-            entries("sound", serde_json::json!([{"name": "sound.v1"}])),
-            entries(
-                "older",
-                serde_json::json!([
-                    {"name": "older.v1"},
-                    {"name": "older.v2", "replaces": "older.v1"},
-                    {"name": "older.v3", "replaces": "older.v2", "skips": ["older.v2"]},
-                ]),
-            ),
-            entries(
-                "broken",
-                serde_json::json!([{"name": "broken.v1"}, {"name": "broken.v2"}]),
-            ),
-        ]
-        .concat()
+impl BuildReport {
+    /// Whether every document was read, and no package breaks a rule.
+    pub fn is_clean(&self) -> bool {
+        *self == Self::default()
     }
 
-    #[test]
-    fn lenient_builds_validate_each_package_by_itself() {
-        let folder = TempDir::new().unwrap();
-        let configs = folder.path().join("configs");
-        fs::create_dir(&configs).unwrap();
-        fs::write(configs.join("catalog.json"), mixed_catalog()).unwrap();
-        let strict =
-            crate::cache::prepare(&configs, &folder.path().join("strict"), TWO, 0).unwrap_err();
-        let strict = strict.to_string();
-        assert!(
-            strict.contains("[stranded]") && strict.contains("[channel-head]"),
-            "{strict}"
-        );
-        let path = folder.path().join("lenient");
-        let (cache, report) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
-        let refused: Vec<_> = report.refused.iter().collect();
-        let [(name, problems)] = &refused[..] else {
-            panic!("{refused:?}");
-        };
-        assert_eq!(*name, "broken");
-        assert_eq!(problems.0[0].rule, Rule::ChannelHead);
-        let warned: Vec<_> = report.warned.iter().collect();
-        let [(name, problems)] = &warned[..] else {
-            panic!("{warned:?}");
-        };
-        assert_eq!(
-            (name.as_str(), problems.0[0].rule),
-            ("older", Rule::Stranded)
-        );
-        assert!(problems.0[0].text.contains("older.v1"), "{problems}");
-        let entries = |name: &str| {
-            let count = |package: &PackageModel<'_>| package.channels[0].entries.len();
-            cache
-                .with_package(name, |package, _| count(package))
-                .unwrap()
-        };
-        assert_eq!(entries("sound"), Some(1));
-        assert_eq!(entries("older"), Some(3));
-        assert_eq!(entries("broken"), None);
-        assert_eq!(report.unread, CatalogProblems::default());
+    /// Packages that are not served, with the rules that they break; sorted.
+    pub fn not_served(&self) -> BTreeMap<&str, &CatalogProblems> {
+        let all = self.refused.iter().chain(&self.partial);
+        all.map(|(name, problems)| (name.as_str(), problems))
+            .collect()
     }
 
-    #[test]
-    fn packages_beside_unreadable_files_are_refused() {
-        let folder = TempDir::new().unwrap();
-        let configs = folder.path().join("configs");
-        fs::create_dir(&configs).unwrap();
-        fs::write(configs.join("catalog.json"), mixed_catalog()).unwrap();
-        let other = configs.join("other");
-        fs::create_dir(&other).unwrap();
-        fs::write(other.join("a.json"), "{\"schema\": ").unwrap();
-        fs::write(
-            other.join("b.json"),
-            "{\"schema\": \"olm.package\", \"name\": \"beside\"}",
-        )
-        .unwrap();
-        let path = folder.path().join("lenient");
-        let (_, report) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
-        let refused: Vec<_> = report.refused.keys().map(String::as_str).collect();
-        assert_eq!(refused, ["beside", "broken"]);
-        assert_eq!(report.unread.0.len(), 1);
-        assert_eq!(report.refused["beside"], report.unread);
+    /// All problems: unreadable documents, then package by package, each once.
+    pub fn problems(&self) -> CatalogProblems {
+        let mut by_package: BTreeMap<&str, Vec<&CatalogProblem>> = BTreeMap::new();
+        for (name, problems) in self.not_served().into_iter().chain(self.warnings()) {
+            let read = problems.0.iter().filter(|it| !self.unread.0.contains(it));
+            by_package.entry(name).or_default().extend(read);
+        }
+        for problems in by_package.values_mut() {
+            problems.sort_by(|a, b| a.origin.cmp(&b.origin));
+        }
+        let of_packages = by_package.into_values().flatten();
+        CatalogProblems(self.unread.0.iter().chain(of_packages).cloned().collect())
+    }
+
+    fn warnings(&self) -> impl Iterator<Item = (&str, &CatalogProblems)> {
+        let warned = self.warned.iter();
+        warned.map(|(name, problems)| (name.as_str(), problems))
+    }
+
+    /// Whether a later build of the same files may read more: an I/O error may be transient.
+    pub(super) fn is_final(&self) -> bool {
+        let mut unread = self.unread.0.iter();
+        unread.all(|problem| problem.rule != Rule::Readable)
+    }
+
+    pub(super) fn to_json(&self) -> Vec<u8> {
+        let by_name = |packages: &BTreeMap<String, CatalogProblems>| {
+            let packages = packages.iter();
+            packages
+                .map(|(name, problems)| (name.clone(), stored(problems)))
+                .collect()
+        };
+        let report = StoredReport {
+            refused: by_name(&self.refused),
+            partial: by_name(&self.partial),
+            warned: by_name(&self.warned),
+            unread: stored(&self.unread),
+        };
+        serde_json::to_vec(&report).expect("names and texts are written as JSON")
+    }
+
+    /// `None` for the JSON of another version.
+    pub(super) fn from_json(json: &[u8]) -> Option<Self> {
+        let report: StoredReport = serde_json::from_slice(json).ok()?;
+        let by_name = |packages: BTreeMap<String, Vec<StoredProblem>>| {
+            let packages = packages.into_iter();
+            packages
+                .map(|(name, problems)| Some((name, read(problems)?)))
+                .collect::<Option<_>>()
+        };
+        Some(Self {
+            refused: by_name(report.refused)?,
+            partial: by_name(report.partial)?,
+            warned: by_name(report.warned)?,
+            unread: read(report.unread)?,
+        })
     }
 }
+
+/// The report as it is stored in the cache.
+#[derive(Serialize, Deserialize)]
+struct StoredReport {
+    refused: BTreeMap<String, Vec<StoredProblem>>,
+    partial: BTreeMap<String, Vec<StoredProblem>>,
+    warned: BTreeMap<String, Vec<StoredProblem>>,
+    unread: Vec<StoredProblem>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredProblem {
+    origin: Option<(String, u64)>,
+    package: String,
+    rule: String,
+    text: String,
+}
+
+fn stored(problems: &CatalogProblems) -> Vec<StoredProblem> {
+    let stored = problems.0.iter().map(|problem| StoredProblem {
+        origin: problem
+            .origin
+            .as_ref()
+            .map(|origin| (origin.file.to_string_lossy().into_owned(), origin.line)),
+        package: problem.package.clone(),
+        rule: problem.rule.name().to_owned(),
+        text: problem.text.clone(),
+    });
+    stored.collect()
+}
+
+fn read(problems: Vec<StoredProblem>) -> Option<CatalogProblems> {
+    let read = problems.into_iter().map(|problem| {
+        Some(CatalogProblem {
+            origin: problem
+                .origin
+                .map(|(file, line)| DocumentOrigin::new(file, line)),
+            package: problem.package,
+            rule: *Rule::ALL.iter().find(|rule| rule.name() == problem.rule)?,
+            text: problem.text,
+        })
+    });
+    read.collect::<Option<_>>().map(CatalogProblems)
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 
 use super::batch::EncodedBatch;
 use super::build_error::{BuildError, io};
-use super::build_report::Strictness;
+use super::build_report::BuildReport;
 use super::encode::{CommonRanges, EncodeBuffer};
 use super::record::ByteRange;
 use super::spool::WRITING;
 use super::string_table::StringTable;
 use super::tables::Tables;
+use super::unread::UnreadDocuments;
 use super::writer::CacheWriter;
+use crate::Document;
 use crate::content::PackageModel;
-use crate::{CatalogProblems, Document};
 
 /// State of one package's documents. Ranges are absolute.
 #[derive(Default)]
@@ -53,33 +54,45 @@ impl Group {
         self.documents.first().map_or("", Document::group)
     }
 
-    /// Validates the package and writes its replies. Returns the warnings.
+    /// Validates the package and writes its replies, unless `unread` documents or broken rules keep it from being served.
     ///
-    /// Errors: all validation errors; the file cannot be written.
+    /// Errors: the file cannot be written.
     pub(super) fn finish(
         self,
+        unread: UnreadDocuments,
         file: &mut CacheWriter,
         tables: &mut Tables,
         texts: &mut StringTable,
-        strictness: Strictness,
-    ) -> Result<CatalogProblems, BuildError> {
-        let (package, warnings) = match strictness {
-            Strictness::Strict => (
-                PackageModel::assemble(&self.documents)?,
-                CatalogProblems::default(),
-            ),
-            Strictness::Lenient => PackageModel::assemble_leniently(&self.documents)?,
-        };
-        if let Some(package) = package {
+        report: &mut BuildReport,
+    ) -> Result<(), BuildError> {
+        let name = self.name();
+        let (package, problems) = PackageModel::validate(&self.documents);
+        if !problems.warnings.0.is_empty() {
+            report.warned.insert(name.to_owned(), problems.warnings);
+        }
+        let is_invalid = !problems.errors.0.is_empty();
+        if is_invalid || (unread.is_own && package.is_some()) {
+            // Rules may be broken for want of the unread documents.
+            let reasons = if unread.near.0.is_empty() {
+                problems.errors
+            } else {
+                unread.near
+            };
+            let list = if problems.is_refused {
+                &mut report.refused
+            } else {
+                &mut report.partial
+            };
+            list.insert(name.to_owned(), reasons);
+        } else if let Some(package) = package {
             let mut output = EncodeBuffer::at(file.position());
             let encoded = output.package(&package, &self.bundles);
             file.write(&output.bytes).map_err(io(WRITING))?;
             tables.package(&encoded, texts)?;
         }
-        let name = self.name();
         for (schema, reply) in &self.customs {
             tables.custom(schema, name, *reply, texts)?;
         }
-        Ok(warnings)
+        Ok(())
     }
 }

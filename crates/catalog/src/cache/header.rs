@@ -5,11 +5,11 @@ use super::record::{ByteRange, TableRow as _};
 
 const MAGIC: [u8; 8] = *b"atollcat";
 /// Format version. Raise it with every change of layout or of reply content.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Size of the header: one page. Units: bytes.
 pub(super) const LENGTH: usize = 4096;
 /// Number of tables, in the order of [`TableId`].
-pub(super) const TABLES: usize = 10;
+pub(super) const TABLES: usize = 11;
 
 /// A table of the cache.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,8 @@ pub(super) enum TableId {
     Lists,
     Customs,
     Lines,
+    /// The [`BuildReport`](super::BuildReport) as JSON: no rows.
+    Report,
     /// Checksums of the blocks before the tables.
     Blocks,
 }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
+use super::build_report::BuildReport;
 use super::header::{self, CacheHeader, HeaderError, TableId};
 use super::key::CacheKey;
 use super::mmap::{Damaged, Map, map};
@@ -20,6 +21,7 @@ pub struct CatalogCache {
     bytes: Bytes,
     map: Map,
     modified: SystemTime,
+    report: BuildReport,
 }
 
 /// An unusable cache file. It can be rebuilt.
@@ -81,17 +83,25 @@ impl CatalogCache {
         }
         let blocks = part(&bytes, header.table(TableId::Blocks)).ok_or(Refused::Damaged)?;
         let map = Map::new(bytes.clone(), blocks, header.all_tables().offset);
+        let report = part(&bytes, header.table(TableId::Report)).ok_or(Refused::Damaged)?;
+        let report = BuildReport::from_json(&report).ok_or(Refused::Damaged)?;
         Ok(Self {
             header,
             bytes,
             map,
             modified: metadata.modified()?,
+            report,
         })
     }
 
     /// Key of its source.
     pub fn key(&self) -> &CacheKey {
         &self.header.key
+    }
+
+    /// The report of its build: packages that were left out, and warnings.
+    pub fn report(&self) -> &BuildReport {
+        &self.report
     }
 
     /// Time of the build.

@@ -6,9 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::build::build;
+use super::build::{Usefulness, build};
 use super::build_error::{BuildError, io};
-use super::build_report::{BuildReport, Strictness};
 use super::key::{CacheKey, FolderStat, KeyMemo};
 use super::open::{CatalogCache, Refused};
 use super::spool::WRITING;
@@ -31,7 +30,7 @@ pub struct PreparedCache {
 ///
 /// Units: `now` in seconds since 1970.
 ///
-/// Errors: all validation errors; a file cannot be read or written.
+/// Errors: a catalog of which nothing can be served; a file cannot be read or written.
 pub fn prepare(
     folder: &Path,
     path: &Path,
@@ -42,6 +41,8 @@ pub fn prepare(
         let stat = FolderStat::of_folder(folder).map_err(io(READING_METADATA))?;
         let key = key(folder, &stat, path, now)?;
         let refused = match CatalogCache::open(path, &key) {
+            // The caller of a cache that misses files tries to read them again.
+            Ok(cache) if !cache.report().is_final() => Refused::Stale,
             Ok(cache) => {
                 return Ok(PreparedCache {
                     cache: Arc::new(cache),
@@ -63,7 +64,7 @@ pub fn prepare(
 
 /// Rebuilds the cache at `path` under `key` from an unchanging `folder`.
 ///
-/// Errors: all validation errors; a file cannot be read or written.
+/// Errors: a catalog of which nothing can be served; a file cannot be read or written.
 pub fn rebuild(
     folder: &Path,
     path: &Path,
@@ -73,14 +74,14 @@ pub fn rebuild(
     replace(folder, path, *key, workers, || true)?.ok_or(BuildError::Unstable)
 }
 
-/// Builds the cache at `path`, a new file, without invalid packages. [`prepare`], which is strict, does not accept it.
+/// Builds the cache at `path`, a new file, to read packages and not to serve them.
 ///
-/// Errors: a file cannot be read or written.
-pub fn build_leniently(
+/// Errors: a catalog of which no package can be read; a file cannot be read or written.
+pub fn build_new(
     folder: &Path,
     path: &Path,
     workers: NonZeroUsize,
-) -> Result<(Arc<CatalogCache>, BuildReport), BuildError> {
+) -> Result<Arc<CatalogCache>, BuildError> {
     let key = CacheKey::of_folder(folder).map_err(io(READING_METADATA))?;
     let file = File::options()
         .read(true)
@@ -88,10 +89,10 @@ pub fn build_leniently(
         .create_new(true)
         .open(path)
         .map_err(io(WRITING))?;
-    let report = build(folder, file, key, workers, Strictness::Lenient)?;
+    build(folder, file, key, workers, Usefulness::Selectable)?;
     let opened = CatalogCache::open(path, &key);
     let cache = opened.map_err(|refused| io(WRITING)(std::io::Error::other(refused)))?;
-    Ok((Arc::new(cache), report))
+    Ok(Arc::new(cache))
 }
 
 /// Atomic replace: builds under a temporary name and renames if the source `is_current` still. A lock serialises
@@ -108,7 +109,9 @@ fn replace(
     durable::create_folder(around).map_err(io(WRITING))?;
     let around = File::open(around).map_err(io(WRITING))?;
     around.lock().map_err(io(WRITING))?;
-    if let Ok(cache) = CatalogCache::open(path, &key) {
+    if let Ok(cache) = CatalogCache::open(path, &key)
+        && cache.report().is_final()
+    {
         return Ok(Some(Arc::new(cache)));
     }
     let temporary = beside(path, ".building");
@@ -119,10 +122,10 @@ fn replace(
         .truncate(true)
         .open(&temporary)
         .map_err(io(WRITING))?;
-    let built = build(folder, file, key, workers, Strictness::Strict);
+    let built = build(folder, file, key, workers, Usefulness::Served);
     if built.is_err() || !is_current() {
         fs::remove_file(&temporary).map_err(io(WRITING))?;
-        return built.map(|_| None);
+        return built.map(|()| None);
     }
     // `build` has synced the content: after a crash the name leads to the old cache or to the whole new one.
     fs::rename(&temporary, path).map_err(io(WRITING))?;

@@ -148,6 +148,11 @@ impl Tables {
         Ok(())
     }
 
+    /// Whether there is no package.
+    pub(super) fn is_empty(&self) -> bool {
+        self.packages.is_empty()
+    }
+
     /// Sorted names of all packages.
     pub(super) fn names<'a>(&self, texts: &'a StringTable) -> impl Iterator<Item = &'a str> {
         self.packages.iter().map(|package| texts.get(package.name))
@@ -167,6 +172,7 @@ impl Tables {
         mut self,
         texts: &StringTable,
         lines: &[Line],
+        report: Vec<u8>,
         blocks: &[u32],
     ) -> Result<[Vec<u8>; TABLES], BuildError> {
         let mut lists = Vec::new();
@@ -218,6 +224,7 @@ impl Tables {
         set(TableId::Lists, bytes(&lists));
         set(TableId::Customs, bytes(&self.customs));
         set(TableId::Lines, bytes(lines));
+        set(TableId::Report, report);
         set(TableId::Blocks, bytes(blocks));
         Ok(tables)
     }

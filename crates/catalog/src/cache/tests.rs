@@ -15,7 +15,7 @@ use super::batch::BATCH_BYTES;
 use super::encode::FRAME;
 use super::{BuildError, CacheKey, CatalogCache, Refused, Slices, prepare, rebuild};
 use crate::normal::MAX_DEPTH;
-use crate::{Rule, api};
+use crate::{CatalogProblems, Rule, api};
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 /// Long after every file was written. Units: seconds since 1970.
@@ -72,6 +72,15 @@ impl Fixture {
     fn prepare(&self) -> (Arc<CatalogCache>, Option<Refused>) {
         let prepared = prepare(&self.configs(), &self.path(), TWO, LATER).unwrap();
         (prepared.cache, prepared.built)
+    }
+
+    /// All problems of the catalog.
+    fn problems(&self) -> CatalogProblems {
+        match prepare(&self.configs(), &self.path(), TWO, LATER) {
+            Ok(prepared) => prepared.cache.report().problems(),
+            Err(BuildError::Invalid(problems)) => problems,
+            Err(failed) => panic!("{failed}"),
+        }
     }
 
     fn files(&self) -> Vec<String> {
@@ -308,11 +317,8 @@ fn deep_documents_are_served_up_to_the_limit() {
         assert!(custom[0].as_ref().unwrap().len() > 2 * depth);
     }
     let scene = Fixture::new(&deep(MAX_DEPTH + 1));
-    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
-    assert!(
-        error.to_string().contains("more than 10000 deep"),
-        "{error}"
-    );
+    let problems = scene.problems().to_string();
+    assert!(problems.contains("more than 10000 deep"), "{problems}");
 }
 
 #[test]
@@ -432,9 +438,13 @@ fn walk_errors_change_the_key() {
     let (scene, _) = served();
     let link = scene.configs().join("link");
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
-    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
-    assert!(matches!(error, BuildError::Invalid(_)), "{error}");
+    let (cache, built) = scene.prepare();
+    assert!(matches!(built, Some(Refused::Stale)));
+    assert_eq!(cache.report().unread.0.len(), 1);
+    // It may have been a transient failure.
+    assert!(matches!(scene.prepare().1, Some(Refused::Stale)));
     fs::remove_file(link).unwrap();
+    assert!(scene.prepare().0.report().is_clean());
     assert!(scene.prepare().1.is_none());
 }
 
@@ -480,8 +490,8 @@ fn a_deep_document_is_served() {
     let own = format!(r#"{{"schema":"deep","x":{deep}}}"#);
     let place = r#"{"type":"olm.package","value":{"packageName":"a""#;
     let scene = Fixture::new(&(CATALOG.replace(place, &(bundle + place)) + &own));
-    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
-    assert!(error.to_string().contains("10000 deep"), "{error}");
+    let problems = scene.problems().to_string();
+    assert!(problems.contains("10000 deep"), "{problems}");
 
     let scene = Fixture::new(&(CATALOG.to_owned() + &own));
     let (cache, _) = scene.prepare();
@@ -508,7 +518,8 @@ fn an_invalid_catalog_keeps_the_previous_cache() {
     let before = fs::read(scene.path()).unwrap();
     scene.write(&CATALOG.replace("stable", "st"));
     scene.prepare();
-    scene.write(&CATALOG.replace(r#""defaultChannel":"fast""#, r#""defaultChannel":"slow""#));
+    let broken = r#"{"schema":"olm.package","name":"b","defaultChannel":"slow"}"#;
+    scene.write(broken);
     let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
     let BuildError::Invalid(problems) = error else {
         panic!("{error}")
@@ -527,10 +538,7 @@ fn unreadable_files_hide_no_other_errors() {
         fs::write(scene.configs().join(name).join("package.json"), text).unwrap();
     }
     fs::write(scene.configs().join("beside/broken.json"), "{").unwrap();
-    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
-    let BuildError::Invalid(problems) = error else {
-        panic!("{error}")
-    };
+    let problems = scene.problems();
     let rules: Vec<_> = problems
         .0
         .iter()

@@ -25,10 +25,10 @@ pub(crate) fn check_channel(
     match graph::chain(entries) {
         Ok(chain) => chain.first().map(|head| (*head, ChainEnd::BeforeSkipped)),
         Err(flaw @ Flaw::Stranded(_))
-            if report.is_lenient()
-                && let Ok(chain) = graph::chain_to(entries, ChainEnd::AtLast) =>
+            if let Ok(chain) = graph::chain_to(entries, ChainEnd::AtLast) =>
         {
-            report.warn(Rule::Stranded, origin, format!("channel {name:?}: {flaw}"));
+            let text = format!("invalid channel {name:?}: {flaw}");
+            report.add(Rule::Stranded, origin, text);
             chain.first().map(|head| (*head, ChainEnd::AtLast))
         }
         Err(flaw) => {
@@ -37,7 +37,7 @@ pub(crate) fn check_channel(
                 Flaw::Cycle(_) => Rule::ReplacesCycle,
                 Flaw::Stranded(_) => Rule::Stranded,
             };
-            report.add(rule, origin, format!("invalid channel {name:?}: {flaw}"));
+            report.refuse(rule, origin, format!("invalid channel {name:?}: {flaw}"));
             None
         }
     }

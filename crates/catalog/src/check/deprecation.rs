@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::ProblemReport;
-use crate::schema::{BUNDLE, CHANNEL, DeprecationsDocument, PACKAGE, Reference};
+use crate::schema::{BUNDLE, CHANNEL, DeprecationEntry, DeprecationsDocument, PACKAGE, Reference};
 use crate::{DocumentOrigin, Rule};
 
 /// Channels and bundles that can be deprecated.
@@ -12,30 +12,39 @@ pub(crate) struct Targets<'a> {
     pub(crate) bundles: HashSet<&'a str>,
 }
 
-/// Checks the entries of `olm.deprecations`. Source: `alpha/declcfg/declcfg_to_model.go`.
-pub(crate) fn check_deprecations(
-    document: &DeprecationsDocument<'_>,
+/// Checks the entries of `olm.deprecations`, and returns the valid ones: a bundle is served without a malformed
+/// deprecation. Source: `alpha/declcfg/declcfg_to_model.go`.
+pub(crate) fn valid_deprecations<'a>(
+    document: DeprecationsDocument<'a>,
     targets: &Targets<'_>,
     origin: &DocumentOrigin,
     report: &mut ProblemReport<'_>,
-) {
+) -> Vec<DeprecationEntry<'a>> {
+    let package = report.package();
     let mut seen = HashSet::new();
-    for (index, entry) in document.entries.iter().enumerate() {
-        if let Err((rule, text)) = check(&entry.reference, index, targets, report.package()) {
+    let mut valid = Vec::new();
+    for (index, entry) in document.entries.into_iter().enumerate() {
+        let mut is_valid = true;
+        let mut wrong = |rule, text| {
             report.add(rule, origin, text);
-        } else if !seen.insert(&entry.reference) {
+            is_valid = false;
+        };
+        if let Err((rule, text)) = check(&entry.reference, index, targets, package) {
+            wrong(rule, text);
+        } else if !seen.insert(entry.reference.clone()) {
             let Reference { schema, name } = &entry.reference;
             let text = format!(
-                "duplicate deprecation entry [{index}] {schema:?} {name:?} for package {:?}",
-                report.package()
+                "duplicate deprecation entry [{index}] {schema:?} {name:?} for package {package:?}"
             );
-            report.add(Rule::DeprecationUnique, origin, text);
+            wrong(Rule::DeprecationUnique, text);
         }
         if entry.message.is_empty() {
             let text = format!("invalid deprecation: message must be set in entry [{index}]");
-            report.add(Rule::DeprecationMessage, origin, text);
+            wrong(Rule::DeprecationMessage, text);
         }
+        valid.extend(is_valid.then_some(entry));
     }
+    valid
 }
 
 fn check(

@@ -1,35 +1,44 @@
 //! Collects validation errors.
 
+use std::collections::BTreeSet;
+
 use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, Rule};
 
-/// Validation errors and warnings of one package.
+/// Most errors, and most warnings, of a package: bounds the memory that a malformed catalog takes.
+const MAX_PROBLEMS: usize = 10_000;
+
+/// Validation errors and warnings of one package. Rules that older versions of opm lack give warnings.
 pub(crate) struct ProblemReport<'a> {
     package: &'a str,
-    problems: Vec<CatalogProblem>,
-    /// Rules that older versions of opm lack; `None` when all rules are errors.
-    warnings: Option<Vec<CatalogProblem>>,
+    errors: Vec<CatalogProblem>,
+    warnings: Vec<CatalogProblem>,
+    broken: BTreeSet<String>,
+    /// Whether an error concerns more than single bundles.
+    is_refused: bool,
+}
+
+/// The result of validating a package.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackageProblems {
+    /// Broken rules of all versions of opm, in walk order.
+    pub errors: CatalogProblems,
+    /// Broken rules that older versions of opm lack, in walk order.
+    pub warnings: CatalogProblems,
+    /// Bundles that no version of opm serves. Where they explain all errors, the other bundles can be selected.
+    pub broken: BTreeSet<String>,
+    /// Whether an error concerns more than single bundles.
+    pub is_refused: bool,
 }
 
 impl<'a> ProblemReport<'a> {
     pub(crate) fn new(package: &'a str) -> Self {
         Self {
             package,
-            problems: Vec::new(),
-            warnings: None,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            broken: BTreeSet::new(),
+            is_refused: false,
         }
-    }
-
-    /// A report in which rules that older versions of opm lack are warnings.
-    pub(crate) fn lenient(package: &'a str) -> Self {
-        Self {
-            warnings: Some(Vec::new()),
-            ..Self::new(package)
-        }
-    }
-
-    /// Whether rules that older versions of opm lack are warnings.
-    pub(crate) fn is_lenient(&self) -> bool {
-        self.warnings.is_some()
     }
 
     /// Name of the package.
@@ -37,22 +46,37 @@ impl<'a> ProblemReport<'a> {
         self.package
     }
 
+    /// Adds a broken rule of the package.
     pub(crate) fn add(&mut self, rule: Rule, origin: &DocumentOrigin, text: impl Into<String>) {
-        let problem = self.problem(rule, origin, text.into());
-        self.problems.push(problem);
+        if rule.since().is_some() {
+            let problem = self.problem(rule, origin, text.into());
+            push(&mut self.warnings, problem);
+        } else {
+            self.refuse(rule, origin, text);
+        }
     }
 
-    /// Adds a warning; an error in a strict report.
-    pub(crate) fn warn(&mut self, rule: Rule, origin: &DocumentOrigin, text: impl Into<String>) {
+    /// Adds a broken rule of a bundle.
+    pub(crate) fn add_of_bundle(
+        &mut self,
+        bundle: &str,
+        rule: Rule,
+        origin: &DocumentOrigin,
+        text: impl Into<String>,
+    ) {
+        if rule.since().is_some() {
+            return self.add(rule, origin, text);
+        }
+        self.broken.insert(bundle.to_owned());
         let problem = self.problem(rule, origin, text.into());
-        let found = self.warnings.as_mut().unwrap_or(&mut self.problems);
-        found.push(problem);
+        push(&mut self.errors, problem);
     }
 
-    /// Takes the warnings collected so far.
-    pub(crate) fn take_warnings(&mut self) -> CatalogProblems {
-        let found = self.warnings.as_mut().map(std::mem::take);
-        CatalogProblems(found.unwrap_or_default())
+    /// Adds an error, also of a rule that older versions of opm have in another form.
+    pub(crate) fn refuse(&mut self, rule: Rule, origin: &DocumentOrigin, text: impl Into<String>) {
+        self.is_refused = true;
+        let problem = self.problem(rule, origin, text.into());
+        push(&mut self.errors, problem);
     }
 
     fn problem(&self, rule: Rule, origin: &DocumentOrigin, text: String) -> CatalogProblem {
@@ -64,12 +88,22 @@ impl<'a> ProblemReport<'a> {
         }
     }
 
-    /// Errors: all errors, in walk order.
-    pub(crate) fn into_result(mut self) -> Result<(), CatalogProblems> {
-        if self.problems.is_empty() {
-            return Ok(());
+    pub(crate) fn finish(self) -> PackageProblems {
+        let sorted = |mut problems: Vec<CatalogProblem>| {
+            problems.sort_by(|a, b| a.origin.cmp(&b.origin));
+            CatalogProblems(problems)
+        };
+        PackageProblems {
+            errors: sorted(self.errors),
+            warnings: sorted(self.warnings),
+            broken: self.broken,
+            is_refused: self.is_refused,
         }
-        self.problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-        Err(CatalogProblems(self.problems))
+    }
+}
+
+fn push(problems: &mut Vec<CatalogProblem>, problem: CatalogProblem) {
+    if problems.len() < MAX_PROBLEMS {
+        problems.push(problem);
     }
 }

@@ -6,37 +6,51 @@ use std::collections::HashSet;
 use super::typed::{Documents, TypedDocument};
 use super::{Bundle, ChannelModel, PackageModel};
 use crate::check::{
-    ProblemReport, Targets, check_channel, check_deprecations, check_versions, label_flaw,
+    PackageProblems, ProblemReport, Targets, check_channel, check_versions, label_flaw,
+    valid_deprecations,
 };
-use crate::schema::{BUNDLE, CHANNEL, ChannelDocument, DeprecationsDocument, PackageDocument};
+use crate::schema::{BUNDLE, CHANNEL, ChannelDocument, DeprecationEntry, PackageDocument};
 use crate::{CatalogProblems, Document, DocumentOrigin, Rule};
 
 impl<'a> PackageModel<'a> {
-    /// Assembles and validates a package from its documents in walk order. `None` when all of them are custom.
+    /// Assembles a package from its documents in walk order. `None` when all of them are custom. Rules that older
+    /// versions of opm lack may be broken: those versions serve the package.
     ///
-    /// Errors: all validation errors.
+    /// Errors: broken rules of all versions of opm.
     /// Source: operator-framework/operator-registry, `alpha/declcfg/declcfg_to_model.go`, `alpha/model/model.go`.
     pub fn assemble(documents: &'a [Document]) -> Result<Option<Self>, CatalogProblems> {
+        let (package, problems) = Self::validate(documents);
+        if problems.errors.0.is_empty() {
+            Ok(package)
+        } else {
+            Err(problems.errors)
+        }
+    }
+
+    /// As [`PackageModel::assemble`], without the bundles that no version of opm serves; their channel entries stay.
+    ///
+    /// Errors: broken rules that concern more than single bundles.
+    pub fn assemble_partly(documents: &'a [Document]) -> Result<Option<Self>, CatalogProblems> {
+        let (package, problems) = Self::validate(documents);
+        if problems.is_refused {
+            Err(problems.errors)
+        } else {
+            Ok(package)
+        }
+    }
+
+    /// Assembles a package as far as possible, with all problems.
+    pub fn validate(documents: &'a [Document]) -> (Option<Self>, PackageProblems) {
         let name = documents.first().map_or("", Document::group);
         let mut report = ProblemReport::new(name);
         let package = assemble(name, Documents::read(documents, &mut report), &mut report);
-        report.into_result()?;
-        Ok(package)
-    }
-
-    /// As [`PackageModel::assemble`], with rules that older versions of opm lack as warnings: those versions serve the
-    /// package.
-    ///
-    /// Errors: all other validation errors.
-    pub fn assemble_leniently(
-        documents: &'a [Document],
-    ) -> Result<(Option<Self>, CatalogProblems), CatalogProblems> {
-        let name = documents.first().map_or("", Document::group);
-        let mut report = ProblemReport::lenient(name);
-        let package = assemble(name, Documents::read(documents, &mut report), &mut report);
-        let warnings = report.take_warnings();
-        report.into_result()?;
-        Ok((package, warnings))
+        let problems = report.finish();
+        let package = package.map(|mut package| {
+            let is_sound = |bundle: &Bundle<'_>| !problems.broken.contains(bundle.name);
+            package.bundles.retain(is_sound);
+            package
+        });
+        (package, problems)
     }
 }
 
@@ -73,8 +87,8 @@ fn assemble<'a>(
         content: Some(document),
     }) = documents.deprecations
     {
-        check_deprecations(&document, &targets, origin, report);
-        deprecation = deprecate(document, &mut channels, &mut bundles);
+        let entries = valid_deprecations(document, &targets, origin, report);
+        deprecation = deprecate(entries, &mut channels, &mut bundles);
     }
     let TypedDocument { origin, content } = documents.package?;
     check_versions(bundles.iter(), origin, report);
@@ -115,17 +129,12 @@ fn channel<'a>(
         }
         is_twice
     });
-    let missing: Vec<&str> = entries
-        .iter()
-        .map(|entry| &*entry.name)
-        .filter(|name| !targets.bundles.contains(name))
-        .collect();
-    if !missing.is_empty() {
+    let named = entries.iter().map(|entry| &*entry.name);
+    for missing in named.filter(|name| !targets.bundles.contains(name)) {
         let text = format!(
-            "no olm.bundle blobs found in package {package:?} for olm.channel entries [{}] of channel {name:?}",
-            missing.join(" ")
+            "no olm.bundle blobs found in package {package:?} for olm.channel entries [{missing}] of channel {name:?}"
         );
-        report.add(Rule::EntryBundle, origin, text);
+        report.add_of_bundle(missing, Rule::EntryBundle, origin, text);
     }
     // A missing head is reported, and fails the assembly.
     let (head, chain_end) = check_channel(name, &entries, origin, report).unwrap_or_default();
@@ -160,7 +169,7 @@ fn check_membership(
             "package {package:?}, bundle {:?} not found in any channel entries",
             bundle.name
         );
-        report.add(Rule::BundleInChannel, bundle.origin, text);
+        report.add_of_bundle(bundle.name, Rule::BundleInChannel, bundle.origin, text);
     }
 }
 
@@ -196,12 +205,12 @@ fn check_package(
 
 /// Sets the deprecation messages; returns that of the package.
 fn deprecate<'a>(
-    document: DeprecationsDocument<'a>,
+    entries: Vec<DeprecationEntry<'a>>,
     channels: &mut [ChannelModel<'a>],
     bundles: &mut [Bundle<'a>],
 ) -> Option<Cow<'a, str>> {
     let mut package = None;
-    for entry in document.entries {
+    for entry in entries {
         let name = &*entry.reference.name;
         let noted = match &*entry.reference.schema {
             CHANNEL => channels

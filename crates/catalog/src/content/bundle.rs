@@ -63,8 +63,9 @@ impl<'a> Bundle<'a> {
         let typed = reading.properties(&document.properties);
         let package = reading.package_property(typed.packages)?;
         let version = reading.version(&package);
-        let release = reading.release(&package);
-        let (version, release) = (version?, release?);
+        // Versions of opm without releases ignore a malformed one.
+        let release = reading.release(&package).unwrap_or_default();
+        let version = version?;
         reading.check_release(&version, &release);
         let bundle = Self {
             package: reading.report.package(),
@@ -190,7 +191,8 @@ struct BundleReader<'r, 'a> {
 
 impl<'a> BundleReader<'_, 'a> {
     fn add(&mut self, rule: Rule, text: impl Into<String>) {
-        self.report.add(rule, self.origin, text);
+        self.report
+            .add_of_bundle(self.name, rule, self.origin, text);
     }
 
     fn check_images(&mut self, document: &BundleDocument<'_>) {

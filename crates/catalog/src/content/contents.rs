@@ -48,15 +48,18 @@ impl<'a> UnpackedBundle<'a> {
     pub fn new(document: &'a Document, package: &PackageMetadata) -> Option<Self> {
         let mut report = ProblemReport::new(&document.package);
         let typed: BundleDocument<'_> = decode(&document.json).ok()?;
+        let (bundle, load) = Bundle::read(&document.name, &document.origin, typed, &mut report)?;
+        let problems = report.finish();
+        if !problems.errors.0.is_empty() {
+            return None;
+        }
         let rest = Document {
-            json: rest(&typed),
+            json: rest(&bundle, !problems.warnings.0.is_empty()),
             schema: document.schema.clone(),
             package: document.package.clone(),
             name: document.name.clone(),
             origin: document.origin.clone(),
         };
-        let (bundle, load) = Bundle::read(&document.name, &document.origin, typed, &mut report)?;
-        report.into_result().ok()?;
         let contents = load.contents(&bundle, package);
         Some(Self {
             bundle,
@@ -66,8 +69,9 @@ impl<'a> UnpackedBundle<'a> {
     }
 }
 
-fn rest(document: &BundleDocument<'_>) -> String {
-    let properties = document.properties.iter().map(|property| {
+/// The document without its manifests. Related images stay only where they may be malformed.
+fn rest(bundle: &Bundle<'_>, with_related: bool) -> String {
+    let properties = bundle.properties.iter().map(|property| {
         if [kind::BUNDLE_OBJECT, kind::CSV_METADATA].contains(&&*property.kind) {
             property.emptied()
         } else {
@@ -75,9 +79,13 @@ fn rest(document: &BundleDocument<'_>) -> String {
         }
     });
     to_json(&BundleDocument {
-        image: document.image.clone(),
+        image: bundle.image.clone(),
         properties: properties.collect(),
-        related_images: Vec::new(),
+        related_images: if with_related {
+            bundle.related_images.clone()
+        } else {
+            Vec::new()
+        },
     })
 }
 

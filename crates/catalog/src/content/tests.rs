@@ -45,8 +45,13 @@ fn bundle(name: &str, package: &Value) -> Value {
         "relatedImages": [{"name": "server", "image": "quay.io/etcd/server:1"}, {"name": "", "image": ""}]})
 }
 
+/// Errors and warnings, in walk order.
 fn problems(values: &[Value]) -> CatalogProblems {
-    PackageModel::assemble(&documents(values)).unwrap_err()
+    let documents = documents(values);
+    let problems = PackageModel::validate(&documents).1;
+    let mut all = [problems.errors.0, problems.warnings.0].concat();
+    all.sort_by(|a, b| a.origin.cmp(&b.origin));
+    CatalogProblems(all)
 }
 
 #[test]
@@ -274,6 +279,11 @@ const SPOILT: &[(Rule, &str, Mutation)] = &[
         },
     ),
     (
+        Rule::DeprecationsMembers,
+        "parse deprecation \"\": entries: invalid type",
+        |v| v[6]["entries"] = json!(7),
+    ),
+    (
         Rule::DeprecationsPackage,
         "package name must be set for deprecation item 0",
         |v| {
@@ -444,10 +454,86 @@ fn every_rule_is_checked() {
 
 #[test]
 fn every_rule_has_a_bad_case() {
-    let of_files = [Rule::Readable, Rule::Syntax, Rule::Document];
+    let of_files = [
+        Rule::Readable,
+        Rule::Syntax,
+        Rule::Document,
+        Rule::CustomDocument,
+    ];
     for rule in Rule::ALL.iter().filter(|rule| !of_files.contains(rule)) {
         assert!(SPOILT.iter().any(|(spoilt, ..)| spoilt == rule), "{rule}");
     }
+}
+
+/// Versions of opm without the rule serve the package, whatever breaks it.
+#[test]
+fn young_rules_keep_no_package_from_being_served() {
+    let is_named = |values: &[Value]| values[0]["schema"] == "olm.package";
+    for (rule, fragment, spoil) in SPOILT {
+        let mut values = good();
+        spoil(&mut values);
+        let documents = documents(&values);
+        let (package, problems) = PackageModel::validate(&documents);
+        let is_error = problems.errors.0.iter().any(|it| it.rule == *rule);
+        if *rule == Rule::Stranded || rule.since().is_some() {
+            assert!(!is_error, "{rule}: {fragment}");
+        } else {
+            assert!(is_error, "{rule}: {fragment}");
+            continue;
+        }
+        if is_named(&values) && values.len() > 1 {
+            assert!(problems.errors.0.is_empty(), "{rule}: {problems:?}");
+            assert!(package.is_some(), "{rule}: {fragment}");
+        }
+    }
+}
+
+#[test]
+fn malformed_values_of_young_rules_are_ignored() {
+    let mut values = good();
+    values[1]["entries"][0]["skipRange"] = json!("~1");
+    values[3]["image"] = json!("oci://r/x:1");
+    values[4]["properties"][0]["value"]["release"] = json!("01");
+    values[6]["entries"][0]["reference"]["schema"] = json!("olm.catalog");
+    values[6]["entries"][1]["message"] = json!("");
+    let documents = documents(&values);
+    let package = PackageModel::assemble(&documents).unwrap().unwrap();
+    assert_eq!(package.deprecation, None);
+    assert!(package.channels.iter().all(|it| it.deprecation.is_none()));
+    let bundle = |name| package.bundle(name).unwrap();
+    assert_eq!(bundle("etcd.v1.0.0").image, "oci://r/x:1");
+    assert_eq!(
+        bundle("etcd.v1.0.0").deprecation.as_deref(),
+        Some("old"),
+        "valid entries count"
+    );
+    assert_eq!(bundle("etcd.v1.1.0").full_version(), "1.1.0+b");
+}
+
+#[test]
+fn bundles_are_selected_beside_broken_ones() {
+    let broken: &[Mutation] = &[
+        |v| v[3]["properties"] = json!([]),
+        |v| v[3]["properties"][0]["value"]["version"] = json!("v1"),
+        |v| v[3]["properties"] = json!(7),
+        |v| v[3]["image"] = Value::Null,
+        |v| drop(v.remove(3)),
+        |v| v.push(v[3].clone()),
+    ];
+    for (number, spoil) in broken.iter().enumerate() {
+        let mut values = good();
+        spoil(&mut values);
+        let documents = documents(&values);
+        assert!(PackageModel::assemble(&documents).is_err(), "{number}");
+        let package = PackageModel::assemble_partly(&documents);
+        let package = package.unwrap().unwrap();
+        assert!(package.bundle("etcd.v1.0.0").is_none(), "{number}");
+        assert!(package.bundle("etcd.v1.1.0").is_some(), "{number}");
+        assert_eq!(package.channel("stable").unwrap().entries.len(), 2);
+    }
+    let mut values = good();
+    values[0]["defaultChannel"] = json!("none");
+    assert!(PackageModel::assemble_partly(&documents(&values)).is_err());
 }
 
 /// Manifests of a bundle with these additional properties.

@@ -49,7 +49,7 @@ impl<'a> Documents<'a> {
 
     fn package(&mut self, document: &'a Document, report: &mut ProblemReport<'a>) {
         let (name, origin) = (&document.name, &document.origin);
-        let content = typed(document, "package", report);
+        let content = typed(document, "package", Rule::Members, report);
         if let Some(first) = &self.package {
             let text = format!(
                 "duplicate package {name:?}: the first is at {}",
@@ -68,7 +68,7 @@ impl<'a> Documents<'a> {
             origin,
             ..
         } = document;
-        let content = typed(document, "channel", report);
+        let content = typed(document, "channel", Rule::Members, report);
         if !is_known {
             let text = format!("unknown package {package:?} for channel {name:?}");
             report.add(Rule::ChannelPackage, origin, text);
@@ -95,7 +95,11 @@ impl<'a> Documents<'a> {
             origin,
             ..
         } = document;
-        let content = typed(document, "bundle", report);
+        let content = decode(&document.json).map_err(|e| {
+            let text = format!("parse bundle {name:?}: {e}");
+            report.add_of_bundle(name, Rule::Members, origin, text);
+        });
+        let content = content.ok();
         if package.is_empty() {
             let text = format!("package name must be set for bundle {name:?}");
             report.add(Rule::BundlePackage, origin, text);
@@ -105,13 +109,13 @@ impl<'a> Documents<'a> {
         }
         if name.is_empty() {
             let text = format!("invalid bundle \"\" of package {package:?}: name must be set");
-            report.add(Rule::BundleNamed, origin, text);
+            report.add_of_bundle(name, Rule::BundleNamed, origin, text);
         } else if let Some(first) = self.bundles.get(name.as_str()) {
             let text = format!(
                 "package {package:?} has duplicate bundle {name:?}: the first is at {}",
                 first.origin
             );
-            report.add(Rule::BundleUnique, origin, text);
+            report.add_of_bundle(name, Rule::BundleUnique, origin, text);
             return;
         }
         self.bundles.insert(name, TypedDocument { origin, content });
@@ -127,7 +131,7 @@ impl<'a> Documents<'a> {
         let Document {
             package, origin, ..
         } = document;
-        let content = typed(document, "deprecation", report);
+        let content = typed(document, "deprecation", Rule::DeprecationsMembers, report);
         if package.is_empty() {
             let text = format!("package name must be set for deprecation item {index}");
             report.add(Rule::DeprecationsPackage, origin, text);
@@ -150,12 +154,13 @@ impl<'a> Documents<'a> {
 fn typed<'a, T: serde::Deserialize<'a>>(
     document: &'a Document,
     what: &str,
+    rule: Rule,
     report: &mut ProblemReport<'a>,
 ) -> Option<T> {
     decode(&document.json)
         .map_err(|e| {
             let text = format!("parse {what} {:?}: {e}", document.name);
-            report.add(Rule::Members, &document.origin, text);
+            report.add(rule, &document.origin, text);
         })
         .ok()
 }

@@ -44,6 +44,13 @@ pub fn filter(
     full: bool,
 ) -> Result<FilteredPackage, Unsatisfied> {
     let SelectedBundles { channels, left_out } = choose(package, selection, full)?;
+    let broken = broken(package, &channels);
+    if !broken.is_empty() {
+        return Err(Unsatisfied::Broken {
+            package: package.name.to_owned(),
+            bundles: broken.into_iter().map(str::to_owned).collect(),
+        });
+    }
     let default = selection.default_channel.as_deref();
     let documents = cut(package, documents, &channels, default)?;
     Ok(FilteredPackage {
@@ -79,6 +86,14 @@ pub fn choose(
         return Err(no_versions(package, None));
     }
     Ok(chosen)
+}
+
+/// Bundles among `channels` that the package lacks, since they break rules.
+pub fn broken<'c>(package: &PackageModel<'_>, channels: &'c Channels) -> BTreeSet<&'c str> {
+    let bundles = channels.values().flatten().map(String::as_str);
+    bundles
+        .filter(|name| package.bundle(name).is_none())
+        .collect()
 }
 
 /// Reduces the documents of `package` to these channels and bundles.

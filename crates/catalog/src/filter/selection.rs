@@ -65,6 +65,11 @@ pub enum Unsatisfied {
         /// Existing versions, oldest first.
         known: Vec<String>,
     },
+    /// Selected bundles break rules of all versions of opm.
+    Broken {
+        package: String,
+        bundles: Vec<String>,
+    },
     /// The default channel is not kept, and its replacement is ambiguous.
     DefaultChannel {
         package: String,
@@ -98,6 +103,13 @@ impl fmt::Display for Unsatisfied {
                 write!(
                     f,
                     "no version of package {package:?}{channel} is within the bounds; there are {known}"
+                )
+            }
+            Self::Broken { package, bundles } => {
+                let bundles = bundles.join(", ");
+                write!(
+                    f,
+                    "bundles of package {package:?} are selected and invalid: {bundles}"
                 )
             }
             Self::DefaultChannel {

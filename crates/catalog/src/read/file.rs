@@ -13,7 +13,8 @@ use super::head::head;
 use super::text::repaired;
 use super::yaml;
 use crate::normal::JsonWriter;
-use crate::{CatalogProblem, Document, DocumentOrigin, Rule};
+use crate::schema::is_core;
+use crate::{CatalogProblem, Document, DocumentOrigin, PACKAGE, Rule};
 
 const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
@@ -145,7 +146,6 @@ fn is_yaml(input: &mut Input<impl Read>, writer: &mut JsonWriter) -> Result<bool
 /// Reads YAML documents. A separator ends one; a second one may begin the next.
 fn yaml(input: &mut Input<impl Read>, out: &mut FileOutput<'_>) -> Result<(), Stop> {
     loop {
-        let start_line = input.line();
         let leading = separator(input, out)?;
         let line = input.line();
         let length = if input.starts_with(SEPARATOR)? {
@@ -155,11 +155,7 @@ fn yaml(input: &mut Input<impl Read>, out: &mut FileOutput<'_>) -> Result<(), St
         };
         match (leading, length) {
             (None, 0) => return Ok(()),
-            (Some(Separator::Good), 0) => {
-                let text = "no document follows this separator; remove it";
-                out.problem(start_line, Rule::Document, text.to_owned())?;
-            }
-            (Some(Separator::Bad), _) => {}
+            (Some(Separator::Good), 0) | (Some(Separator::Bad), _) => {}
             (None | Some(Separator::Good), _) => chunk(&input.rest()[..length], line, out)?,
         }
         input.advance(length);
@@ -209,10 +205,8 @@ fn chunk(text: &[u8], line: u64, out: &mut FileOutput<'_>) -> Result<(), Receive
     let at = |of_text: usize| line + (of_text as u64).saturating_sub(1);
     match yaml::read(text, out.writer) {
         Ok(Some(first)) => out.document(at(first)),
-        Ok(None) => {
-            let text = "there is no document here, only comments, white space or null; remove it";
-            out.problem(line, Rule::Document, text.to_owned())
-        }
+        // Comments, white space or null: generators of YAML leave them behind. opm refuses them.
+        Ok(None) => Ok(()),
         Err(wrong) => out.problem(at(wrong.place.line), Rule::Syntax, wrong.why),
     }
 }
@@ -236,12 +230,23 @@ impl FileOutput<'_> {
                 json: self.writer.text().to_owned(),
                 origin: self.origin(line),
             }),
-            Err((head, text)) => self.sink.problem(CatalogProblem {
-                origin: Some(self.origin(line)),
-                package: head.package,
-                rule: Rule::Document,
-                text,
-            }),
+            Err((head, text)) => {
+                let is_custom = !head.schema.is_empty() && !is_core(&head.schema);
+                self.sink.problem(CatalogProblem {
+                    origin: Some(self.origin(line)),
+                    package: if head.schema == PACKAGE {
+                        head.name
+                    } else {
+                        head.package
+                    },
+                    rule: if is_custom {
+                        Rule::CustomDocument
+                    } else {
+                        Rule::Document
+                    },
+                    text,
+                })
+            }
         }
     }
 

@@ -179,23 +179,28 @@ fn yaml_documents_are_split_at_separators() {
 }
 
 #[test]
-fn empty_yaml_documents_are_refused() {
-    let none = "document: there is no document here";
-    for text in ["\n", "# c\n", "null\n", "~", " \n \n"] {
-        gives(text, &[(1, none)]);
+fn empty_yaml_documents_do_not_count() {
+    for text in [
+        "\n",
+        "# c\n",
+        "null\n",
+        "~",
+        " \n \n",
+        "---\n---\n",
+        "---\n# c\n---",
+        "---\n...\n",
+    ] {
+        gives(text, &[]);
     }
-    gives(
+    for text in [
         "schema: a\n---\n# c\n---\nschema: b\n",
-        &[(1, A), (3, none), (5, B)],
-    );
-    gives(format!("{A}\n# c\n"), &[(1, A), (2, none)]);
-    let nothing = "document: no document follows this separator";
-    gives("---\n---\nschema: a\n", &[(1, nothing), (3, A)]);
-    gives(
         "schema: a\n---\n---\n---\nschema: b\n",
-        &[(1, A), (3, nothing), (5, B)],
-    );
-    gives(format!("{A}\n---\n"), &[(1, A), (2, nothing)]);
+    ] {
+        gives(text, &[(1, A), (5, B)]);
+    }
+    gives(format!("{A}\n# c\n"), &[(1, A)]);
+    gives("---\n---\nschema: a\n", &[(3, A)]);
+    gives(format!("{A}\n---\n"), &[(1, A)]);
 }
 
 #[test]
@@ -251,10 +256,12 @@ fn no_two_members_differ_in_case_only() {
         ("ﬀ", "FF"),
         ("σ", "ς"),
     ] {
-        gives(
-            json!({"schema": "a", one: "1", other: "2"}).to_string(),
-            &[(1, "document: ")],
-        );
+        for (schema, rule) in [("a", "custom-document: "), ("olm.bundle", "document: ")] {
+            gives(
+                json!({"schema": schema, one: "1", other: "2"}).to_string(),
+                &[(1, rule)],
+            );
+        }
     }
     gives(
         r#"{"schema":"a","b":{"c":1,"C":2}}"#,
@@ -270,11 +277,16 @@ fn schema_package_and_name_are_strings() {
     for key in ["schema", "package", "name"] {
         for value in ["null", "1", "true", "{}", "[]"] {
             let text = format!("{{\"schema\":\"a\",\"{key}\":{value}}}");
+            let rule = if key == "schema" {
+                "document"
+            } else {
+                "custom-document"
+            };
             gives(
                 text,
                 &[(
                     1,
-                    &format!("document: the value of \"{key}\" must be a string"),
+                    &format!("{rule}: the value of \"{key}\" must be a string"),
                 )],
             );
         }

@@ -13,7 +13,7 @@ use crate::config::ImageSource;
 use crate::content::{SelectedImage, Why};
 use crate::helm;
 use crate::history::{MetadataStore, repository_in};
-use crate::operators::{self, CatalogInfo, OpenedCatalog, rule_violations};
+use crate::operators::{self, CatalogInfo, OpenedCatalog};
 use crate::platform::TargetReleases;
 use crate::publish::MirrorTarget;
 use crate::section::Section;
@@ -129,7 +129,6 @@ impl RequiredImages {
             ..OperatorSelection::default()
         };
         // Images of packages that cannot be read may be needed.
-        rule_violations::refuse_any(&opened.judged, name)?;
         let choice = operators::choose(&opened.cache, &whole, &[])?;
         let of = CatalogInfo {
             catalog: name.to_owned(),

@@ -272,6 +272,29 @@ impl PreviousRuns {
 }
 
 impl NextMetadata {
+    /// Keeps all associations of previous runs with operators. The images of packages that cannot be read are unknown, and
+    /// are not pruned.
+    #[must_use]
+    pub(crate) fn keeping_operators(mut self, previous: &PreviousRuns) -> Self {
+        let past = previous
+            .metadata
+            .iter()
+            .flat_map(|it| &it.past_associations);
+        let own: BTreeSet<(String, String)> = self
+            .metadata
+            .past_associations
+            .iter()
+            .map(|it| (it.name.clone(), it.path.clone()))
+            .collect();
+        let is_kept = |it: &&Association| {
+            let key = (it.name.clone(), it.path.clone());
+            Section::of(it.kind) == Some(Section::Operator) && !own.contains(&key)
+        };
+        let kept: Vec<_> = past.filter(is_kept).cloned().collect();
+        self.metadata.past_associations.extend(kept);
+        self
+    }
+
     /// The message where nothing is to be done: the run has no new image, and the same selection as the previous one.
     /// Source: the peer.
     pub fn reason_to_stop(&self) -> Option<&'static str> {

@@ -16,13 +16,13 @@ use super::layout::layout;
 use super::tree::{BlobFiles, RepositoryTree, SCHEME};
 use crate::blobs::{BlobProvider, Registries};
 use crate::config::ImageSource;
-use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob, Why};
+use crate::content::{ImageContent, LeftOut, ResolvedImage, SelectedImage, SourceBlob, Why};
 use crate::names;
 use crate::publish::{MirrorTarget, publish};
 use crate::resolve::resolve;
 use crate::results;
 use crate::run::{RunOutcome, Setup};
-use crate::select::{SelectOptions, select};
+use crate::select::{SelectOptions, Selected, select};
 
 /// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
@@ -44,6 +44,8 @@ pub struct LoadedCatalog {
     pub content: ImageContent,
     /// Images that are not mirrored, with the cause.
     pub failed: Vec<(SelectedImage, Error)>,
+    /// Parts of the catalog that cannot be mirrored.
+    pub left_out: Vec<LeftOut>,
     /// Warnings for the user.
     pub notes: Vec<String>,
     catalog: SelectedImage,
@@ -94,7 +96,13 @@ async fn from_registry(
     scratch: &Path,
 ) -> Result<LoadedCatalog, Error> {
     let catalog = catalog(index.clone(), index.repository.clone());
-    let (mut wanted, notes) = images(setup, &index.to_string(), &index.repository, scratch).await?;
+    let selected = images(setup, &index.to_string(), &index.repository, scratch).await?;
+    let Selected {
+        mut wanted,
+        left_out,
+        notes,
+        ..
+    } = selected;
     wanted.push(catalog.clone());
     let (client, progress) = (setup.client, setup.progress);
     let mut resolved = resolve(client, wanted, setup.limits.parallel, progress).await;
@@ -104,6 +112,7 @@ async fn from_registry(
     Ok(LoadedCatalog {
         content: resolved.content,
         failed: resolved.failed,
+        left_out,
         notes,
         catalog,
         files: None,
@@ -128,10 +137,17 @@ async fn from_folder(
         folder: path,
         name: None,
     });
-    let (wanted, notes) = images(setup, &catalog_source.to_string(), &tree.name, scratch).await?;
+    let selected = images(setup, &catalog_source.to_string(), &tree.name, scratch).await?;
+    let Selected {
+        wanted,
+        left_out,
+        notes,
+        ..
+    } = selected;
     let mut loaded = LoadedCatalog {
         content: ImageContent::default(),
         failed: Vec::new(),
+        left_out,
         notes,
         catalog: catalog(source.clone(), tree.name.clone()),
         files: None,
@@ -239,13 +255,13 @@ impl LoadedCatalog {
     }
 }
 
-/// The images of all bundles of a catalog, with warnings for the user.
+/// The images of all bundles of a catalog.
 async fn images(
     setup: Setup<'_>,
     catalog: &str,
     name: &Repository,
     scratch: &Path,
-) -> Result<(Vec<SelectedImage>, Vec<String>), Error> {
+) -> Result<Selected, Error> {
     let mirror = MirrorSelection {
         operators: vec![OperatorSelection {
             catalog: catalog.to_owned(),
@@ -263,8 +279,7 @@ async fn images(
         continue_on_error: setup.limits.continue_on_error,
         skip_missing: setup.skip_missing,
     };
-    let selected = select(setup.client, &mirror, None, options, setup.progress).await?;
-    Ok((selected.wanted, selected.notes))
+    select(setup.client, &mirror, None, options, setup.progress).await
 }
 
 fn catalog(source: Reference, repository: Repository) -> SelectedImage {

@@ -13,24 +13,43 @@ use model::image_set::{self, IncludeBundle, OperatorSelection};
 use model::nearest;
 
 use super::choice::{Choice, PackageChoice, Reason, with_package};
-use super::dependencies;
 use super::minimum_versions::{self, MinimumVersions};
+use super::{dependencies, rule_violations};
 use crate::config::bundle_version;
 use crate::mistakes::Mistakes;
 
 /// Beyond so many wrong letters, another package was meant.
 const WRONG_LETTERS: usize = 3;
 
+/// Bundles of a catalog by a configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    pub(crate) choice: Choice,
+    /// Selected and required packages that no version of opm serves.
+    pub(crate) refused: Vec<Error>,
+}
+
 /// Selects bundles by `operator`; `started` are the minimum versions of channels whose heads alone are configured.
 ///
 /// Errors: NotFound – a package or bundle that the catalog does not have; Invalid – malformed versions, channels or
-/// versions that a package does not have; all mistakes at once.
+/// versions that a package does not have, selected packages that no version of opm serves; all mistakes at once.
 pub fn choose(
     cache: &Arc<CatalogCache>,
     operator: &OperatorSelection,
     started: &[image_set::IncludePackage],
 ) -> Result<Choice, Error> {
-    let mut choice = Choice::new();
+    let Chosen { choice, refused } = choose_valid(cache, operator, started)?;
+    rule_violations::refuse(operator, &refused)?;
+    Ok(choice)
+}
+
+/// As [`choose`], without the packages that no version of opm serves.
+pub(crate) fn choose_valid(
+    cache: &Arc<CatalogCache>,
+    operator: &OperatorSelection,
+    started: &[image_set::IncludePackage],
+) -> Result<Chosen, Error> {
+    let mut chosen = Chosen::default();
     let names: Vec<String> = if operator.packages.is_empty() {
         let all = cache.groups().into_keys();
         all.filter(|name| !name.is_empty())
@@ -41,6 +60,11 @@ pub fn choose(
     };
     let mut mistakes = Mistakes::default();
     for name in names {
+        if let Some(problems) = cache.report().refused.get(&name) {
+            let refused = rule_violations::refused(operator, &name, problems);
+            chosen.refused.push(refused);
+            continue;
+        }
         let wanted = operator.packages.iter().rev().find(|it| it.name == name);
         let started = started.iter().find(|it| it.name == name);
         let part = with_package(cache, &name, |package| {
@@ -53,14 +77,48 @@ pub fn choose(
             None => Err(unknown_package(cache, &operator.catalog, &name)),
         };
         if let Some(part) = mistakes.note(part)? {
-            choice.insert(name, part);
+            chosen.choice.insert(name, part);
         }
     }
     mistakes.none(&operator.catalog)?;
     if !operator.skip_dependencies {
-        dependencies::add(cache, &mut choice)?;
+        dependencies::add(cache, &mut chosen.choice)?;
+        let required = rule_violations::refused_required(cache, operator, &chosen.choice)?;
+        chosen.refused.extend(required);
     }
-    Ok(choice)
+    chosen.leave_out_broken(cache, operator)?;
+    chosen.refused.extend(rule_violations::unread_of_all(
+        cache,
+        operator,
+        &chosen.refused,
+    ));
+    Ok(chosen)
+}
+
+impl Chosen {
+    /// Leaves out the packages of which a selected bundle is broken.
+    fn leave_out_broken(
+        &mut self,
+        cache: &Arc<CatalogCache>,
+        operator: &OperatorSelection,
+    ) -> Result<(), Error> {
+        for (name, problems) in &cache.report().partial {
+            let Some(part) = self.choice.get(name) else {
+                continue;
+            };
+            let broken = with_package(cache, name, |package| {
+                let broken = filter::broken(package, &part.channels).into_iter();
+                broken.map(str::to_owned).collect::<Vec<_>>()
+            })?;
+            let broken = broken.unwrap_or_default();
+            if !broken.is_empty() {
+                let refused = rule_violations::refused_bundles(operator, name, &broken, problems);
+                self.refused.push(refused);
+                self.choice.remove(name);
+            }
+        }
+        Ok(())
+    }
 }
 
 fn part(
@@ -229,6 +287,10 @@ fn unknown_package(cache: &Arc<CatalogCache>, catalog: &str, name: &str) -> Erro
     let groups = cache.groups();
     let known: Vec<&str> = groups.into_keys().filter(|it| !it.is_empty()).collect();
     let hint = hint(name, known.iter().copied());
-    let id = format!("{name:?} of {catalog} ({} packages{hint})", known.len());
+    let unread = rule_violations::hint(cache.report());
+    let id = format!(
+        "{name:?} of {catalog} ({} packages{hint}){unread}",
+        known.len()
+    );
     Error::not_found("package", id)
 }

@@ -28,14 +28,14 @@ pub struct CatalogInfo {
     pub skip_missing: bool,
 }
 
-/// The images of all chosen bundles and their related images, each once, and warnings about malformed references.
+/// The images of all chosen bundles and their related images, each once, and malformed references with their reasons.
 ///
 /// Errors: the catalog cannot be read.
 pub fn wanted(
     cache: &CatalogCache,
     choice: &Choice,
     of: &CatalogInfo,
-) -> Result<(Vec<SelectedImage>, Vec<String>), Error> {
+) -> Result<(Vec<SelectedImage>, Vec<Error>), Error> {
     let mut found = FoundImages {
         of,
         wanted: BTreeMap::new(),
@@ -64,7 +64,7 @@ struct FoundImages<'a> {
     of: &'a CatalogInfo,
     wanted: BTreeMap<String, SelectedImage>,
     order: Vec<String>,
-    unusable: Vec<String>,
+    unusable: Vec<Error>,
 }
 
 impl FoundImages<'_> {
@@ -116,7 +116,10 @@ impl FoundImages<'_> {
                         may_be_missing: self.of.skip_missing,
                     });
                 }
-                Err(error) => self.unusable.push(format!("{why}: {error}")),
+                Err(error) => {
+                    let reason = format!("{why}: {error}");
+                    self.unusable.push(Error::invalid(text.to_owned(), reason));
+                }
             },
         }
     }

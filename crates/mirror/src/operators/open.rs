@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::{BuildReport, CatalogCache, build_leniently};
+use catalog::cache::{BuildError, CatalogCache, build_new};
 use catalog::image::{BYTES_LIMIT, FILES_LIMIT, FOLDER_LABEL, folder};
 use model::Error;
 use oci::Digest;
@@ -16,10 +16,8 @@ pub struct OpenedCatalog {
     pub place: ImageLocation,
     /// Digest of the source: an index, or one image.
     pub digest: Digest,
-    /// Its packages, without those that break a rule.
+    /// Its packages, without those that no version of opm serves.
     pub cache: Arc<CatalogCache>,
-    /// Packages that break rules.
-    pub judged: BuildReport,
     _folder: tempfile::TempDir,
 }
 
@@ -57,16 +55,20 @@ impl OpenedCatalog {
         }
         let cache = temporary.path().join("cache");
         let doing = format!("reading a catalog into {}", cache.display());
-        let work = move || build_leniently(&files, &cache, catalog::cores());
+        let work = move || build_new(&files, &cache, catalog::cores());
         let built = tokio::task::spawn_blocking(work)
             .await
             .map_err(|e| Error::internal("reading a catalog", e))?;
-        let (cache, judged) = built.map_err(|e| Error::internal(doing, e))?;
+        let cache = built.map_err(|e| match e {
+            BuildError::Invalid(problems) => {
+                wrong(&format!("no package of it is valid\n{problems}"))
+            }
+            failed => Error::internal(doing, failed),
+        })?;
         Ok(Self {
             place,
             digest,
             cache,
-            judged,
             _folder: temporary,
         })
     }

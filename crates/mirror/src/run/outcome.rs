@@ -4,7 +4,7 @@ use bytes::Bytes;
 use model::Error;
 use model::image_set::MirrorSelection;
 
-use crate::content::{ImageContent, SelectedImage};
+use crate::content::{ImageContent, LeftOut, SelectedImage};
 use crate::history::MetadataStore;
 use crate::progress::Amount;
 use crate::publish::{MirrorTarget, Published, TransferLimits};
@@ -19,6 +19,8 @@ pub struct RunOutcome {
     pub failed: Vec<(SelectedImage, Error)>,
     /// Charts that could not be read.
     pub unread: Vec<Error>,
+    /// Parts of catalogs that were selected and cannot be mirrored.
+    pub left_out: Vec<LeftOut>,
     /// Blobs that were sent.
     pub sent: Amount,
     /// Images that were pruned.

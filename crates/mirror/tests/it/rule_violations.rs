@@ -154,6 +154,125 @@ async fn selected_and_required_packages_that_no_opm_serves_end_the_run() {
     alone.await.unwrap();
 }
 
+/// A catalog of `kuad`, with malformed old bundles and a sound head, and of a sound and a broken package.
+async fn kuad() -> Server {
+    let source = Server::start().await;
+    push(&source, "acme/bundle:v1", b"bundle".to_vec(), json!({})).await;
+    let address = source.address.clone();
+    let entries = json!([
+        {"name": "kuad.v1"},
+        {"name": "kuad.v2", "replaces": "kuad.v1", "skipRange": "~1"},
+        {"name": "kuad.v3", "replaces": "kuad.v2"},
+    ]);
+    let mut kuad = package(&address, "kuad", &entries, None);
+    // A version that is none, and references that are none.
+    kuad[2]["properties"][0]["value"]["version"] = json!("one");
+    let related = |image: &str| json!({"name": "x", "image": image});
+    kuad[3]["relatedImages"] = json!([related("oci://r/x:1"), related("r/x@sha256:00")]);
+    let broken = json!([{"name": "broken.v1"}, {"name": "broken.v2"}]);
+    let documents = [
+        kuad,
+        package(&address, "sound", &json!([{"name": "sound.v1"}]), None),
+        package(&address, "broken", &broken, None),
+    ];
+    push_documents(&source, &documents.concat()).await;
+    source
+}
+
+async fn continued(
+    source: &Server,
+    change: impl FnOnce(&mut OperatorSelection),
+) -> Result<PreparedRun, mirror::Error> {
+    let mut set: ImageSet = image_set(source);
+    set.mirror.additional_images.clear();
+    change(&mut set.mirror.operators[0]);
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
+    let mut setup = setup(source, &set, folder.path(), &progress);
+    setup.limits.continue_on_error = true;
+    run::prepare(setup, &PreviousRuns::default(), None).await
+}
+
+fn since(version: &str) -> IncludePackage {
+    let mut package = named(&["kuad"]).remove(0);
+    version.clone_into(&mut package.versions.min_version);
+    package
+}
+
+#[tokio::test]
+async fn bundles_that_are_not_selected_block_nothing() {
+    let source = kuad().await;
+    let heads = prepared(&source, |it| it.packages = named(&["kuad"])).await;
+    let heads = heads.unwrap();
+    assert!(heads.left_out.is_empty(), "{:?}", heads.left_out);
+    let bundles = &heads.catalogs[0].catalog.choice["kuad"].channels["stable"];
+    assert_eq!(bundles.iter().collect::<Vec<_>>(), ["kuad.v3"]);
+    let notes = heads.notes.join("\n");
+    assert!(
+        notes.contains("package kuad is mirrored unchanged, though opm from 1.64 on"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("kuad is mirrored without bundles"),
+        "{notes}"
+    );
+}
+
+#[tokio::test]
+async fn malformed_images_of_selected_bundles_are_left_out_and_named() {
+    let source = kuad().await;
+    let prepared = prepared(&source, |it| it.packages = vec![since("2.0.0")]).await;
+    let prepared = prepared.unwrap();
+    let left_out: Vec<_> = prepared
+        .left_out
+        .iter()
+        .map(|it| it.error().chain())
+        .collect();
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    for (named, reference) in left_out.iter().zip(["oci://r/x:1", "r/x@sha256:00"]) {
+        assert!(
+            named.contains(reference) && named.contains("kuad.v2"),
+            "{named}"
+        );
+    }
+    assert_eq!(prepared.content.images.len(), 1);
+}
+
+#[tokio::test]
+async fn selected_bundles_that_no_opm_serves_are_named() {
+    let source = kuad().await;
+    let whole = |it: &mut OperatorSelection| {
+        it.packages = named(&["kuad"]);
+        it.full = true;
+    };
+    let message = prepared(&source, whole).await.unwrap_err().to_string();
+    for part in ["kuad.v1", "[version]", "remedy: "] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn runs_that_continue_leave_out_what_no_opm_serves() {
+    let source = kuad().await;
+    let packages = |it: &mut OperatorSelection| it.packages = named(&["broken", "sound"]);
+    let all = |it: &mut OperatorSelection| it.packages = Vec::new();
+    for (number, change) in [&packages as &dyn Fn(&mut OperatorSelection), &all]
+        .into_iter()
+        .enumerate()
+    {
+        let run = continued(&source, change).await.unwrap();
+        let choice = &run.catalogs[0].catalog.choice;
+        assert!(choice.contains_key("sound") && !choice.contains_key("broken"));
+        let left_out = run.left_out[0].error().chain();
+        assert!(
+            left_out.contains("package broken cannot be mirrored"),
+            "{number}: {left_out}"
+        );
+        assert_eq!(run.left_out.len(), 1, "{number}");
+    }
+    let alone = continued(&source, |it| it.packages = named(&["broken"])).await;
+    assert!(alone.unwrap_err().to_string().contains("[channel-head]"));
+}
+
 #[tokio::test]
 async fn all_mistakes_of_a_set_are_reported_at_once() {
     let source = source().await;

@@ -17,9 +17,15 @@ const HELM: u8 = 1 << 4;
 /// Exit code of an error.
 pub(super) fn of(error: &Error) -> ExitCode {
     let bits = match error.source.downcast_ref() {
-        Some(RunError::Incomplete { images, charts }) => {
+        Some(RunError::Incomplete {
+            images,
+            charts,
+            catalog_parts,
+        }) => {
             let charts = if *charts > 0 { HELM } else { 0 };
-            images.iter().fold(charts, |bits, it| bits | part(it))
+            let catalogs = if *catalog_parts > 0 { OPERATOR } else { 0 };
+            let bits = charts | catalogs;
+            images.iter().fold(bits, |bits, it| bits | part(it))
         }
         _ => ANYTHING,
     };
@@ -69,15 +75,28 @@ mod tests {
             image(ImageType::Generic, chart),
         ];
         let code = |failure: RunError| of(&Error::new("mirroring", failure));
-        for (count, charts, bits) in [(1, 0, OPERATOR), (2, 0, OPERATOR | HELM), (0, 1, HELM)] {
+        for (count, charts, catalog_parts, bits) in [
+            (1, 0, 0, OPERATOR),
+            (2, 0, 0, OPERATOR | HELM),
+            (0, 1, 0, HELM),
+            (0, 0, 1, OPERATOR),
+        ] {
             let images = missing[..count].to_vec();
-            let failure = RunError::Incomplete { images, charts };
+            let failure = RunError::Incomplete {
+                images,
+                charts,
+                catalog_parts,
+            };
             assert_eq!(code(failure), ExitCode::from(bits));
         }
         let release = image(ImageType::OcpReleaseContent, Why::Archive);
         let extra = image(ImageType::Generic, Why::Additional);
         let (images, charts) = (vec![release, extra], 0);
-        let failure = RunError::Incomplete { images, charts };
+        let failure = RunError::Incomplete {
+            images,
+            charts,
+            catalog_parts: 0,
+        };
         assert_eq!(code(failure), ExitCode::from(10));
         let other = model::Error::conflict("the archive is older");
         assert_eq!(code(other.into()), ExitCode::FAILURE);

@@ -7,10 +7,12 @@ use ::mirror::content::SelectedImage;
 /// Error of a run.
 #[derive(Debug)]
 pub(in crate::mirror) enum RunError {
-    /// The run ended without these images and so many charts, which were reported.
+    /// The run ended without these images, so many charts, and so many packages or malformed references of catalogs,
+    /// which were reported.
     Incomplete {
         images: Vec<SelectedImage>,
         charts: usize,
+        catalog_parts: usize,
     },
     Other(model::Error),
 }
@@ -24,15 +26,19 @@ impl From<model::Error> for RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Incomplete { images, charts: 0 } => {
-                write!(f, "{} images were not mirrored", images.len())
-            }
-            Self::Incomplete { images, charts } => {
-                let images = images.len();
-                write!(
-                    f,
-                    "{images} images and those of {charts} charts were not mirrored"
-                )
+            Self::Incomplete {
+                images,
+                charts,
+                catalog_parts,
+            } => {
+                let counts = [
+                    (images.len(), "images"),
+                    (*charts, "charts with their images"),
+                    (*catalog_parts, "parts of catalogs"),
+                ];
+                let counted = counts.iter().filter(|(count, _)| *count > 0);
+                let counted: Vec<_> = counted.map(|(n, what)| format!("{n} {what}")).collect();
+                write!(f, "{} were not mirrored", counted.join(" and "))
             }
             Self::Other(error) => f.write_str(&error.chain()),
         }

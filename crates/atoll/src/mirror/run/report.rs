@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::mirror::content::SelectedImage;
+use ::mirror::content::{LeftOut, SelectedImage};
 use ::mirror::progress::Amount;
 use ::mirror::publish::MirrorTarget;
 use ::mirror::results::{self, Forms};
@@ -98,7 +98,7 @@ impl RunArgs {
             };
             terminal::print(&format!("pruned {} images{remainder}", outcome.pruned));
         }
-        report_failures(&outcome.failed, &outcome.unread)?;
+        report_failures(&outcome.failed, &outcome.unread, &outcome.left_out)?;
         match outcome.stayed.len() {
             0 => Ok(()),
             stayed => {
@@ -109,25 +109,28 @@ impl RunArgs {
     }
 }
 
-/// Reports images and charts that were not mirrored.
+/// Reports images, charts and parts of catalogs that were not mirrored.
 ///
 /// Errors: Incomplete – there are some.
 pub(in crate::mirror) fn report_failures(
     failed: &[(SelectedImage, model::Error)],
     unread: &[model::Error],
+    left_out: &[LeftOut],
 ) -> Result<(), RunError> {
-    for error in unread {
+    let left_out_errors = left_out.iter().map(LeftOut::error);
+    for error in unread.iter().chain(left_out_errors) {
         terminal::notice(&error.chain());
     }
     for (wanted, error) in failed {
         terminal::notice(&format!("{}: {}", wanted.source, error.chain()));
     }
-    if failed.is_empty() && unread.is_empty() {
+    if failed.is_empty() && unread.is_empty() && left_out.is_empty() {
         return Ok(());
     }
     let images = failed.iter().map(|(wanted, _)| wanted.clone());
     Err(RunError::Incomplete {
         images: images.collect(),
         charts: unread.len(),
+        catalog_parts: left_out.len(),
     })
 }

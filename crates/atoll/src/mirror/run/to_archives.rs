@@ -23,7 +23,7 @@ impl RunArgs {
                 terminal::print(reason);
                 // The previous run may have crashed after it renamed its last archive.
                 archive::forget_finished(folder)?;
-                return report_failures(&prepared.failed, &prepared.unread);
+                return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
             }
             PlannedArchives::Archives(archives) => *archives,
         };
@@ -40,7 +40,7 @@ impl RunArgs {
                 terminal::print(&path.display().to_string());
             }
         }
-        report_failures(&prepared.failed, &prepared.unread)
+        report_failures(&prepared.failed, &prepared.unread, &prepared.left_out)
     }
 
     fn signer(&self) -> Result<Option<Signer>, model::Error> {

@@ -27,7 +27,7 @@ impl RunArgs {
         let mut plan = match planned {
             PlannedCopy::Nothing(reason) => {
                 terminal::print(reason);
-                return report_failures(&prepared.failed, &prepared.unread);
+                return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
             }
             PlannedCopy::Copy(plan) => *plan,
         };
@@ -35,7 +35,7 @@ impl RunArgs {
             let mapping = run::mapping(&prepared, target)?;
             self.write_mapping(&mapping)?;
             self.write_pruning(&plan.pruning, target)?;
-            return report_failures(&prepared.failed, &prepared.unread);
+            return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
         }
         self.confirm_pruning(&mut plan.pruning, setup.progress)
             .await?;

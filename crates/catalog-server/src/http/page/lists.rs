@@ -64,6 +64,8 @@ pub(super) fn packages(app: &HttpApp, catalog: &str, wanted: &str) -> PageResult
         counts.channels += usize::from(line.schema == CHANNEL);
         counts.bundles += usize::from(line.schema == BUNDLE);
     }
+    // Documents of packages that are not served are in the cache, too.
+    counts.retain(|name, _| cache.package(name).is_some());
     let row = |(name, counts): (&&str, &Counts)| {
         html! {
             th.name scope="row" { a href=(PageRoute::Package(catalog, name).path()) { (Shown(name)) } }

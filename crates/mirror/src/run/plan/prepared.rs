@@ -6,7 +6,7 @@ use model::Error;
 use model::image_set::MirrorSelection;
 use tempfile::TempDir;
 
-use crate::content::{ImageContent, ResolvedImage, SelectedImage};
+use crate::content::{ImageContent, LeftOut, ResolvedImage, SelectedImage};
 use crate::helm::Fetched;
 use crate::operators::Original;
 use crate::platform::Releases;
@@ -28,6 +28,8 @@ pub struct PreparedRun {
     pub failed: Vec<(SelectedImage, Error)>,
     /// Charts that could not be read: their images are unknown.
     pub unread: Vec<Error>,
+    /// Parts of catalogs that are selected and cannot be mirrored.
+    pub left_out: Vec<LeftOut>,
     /// Images that their sources do not have and the run may skip.
     pub missing: Vec<SelectedImage>,
     /// Warnings for the user.

@@ -7,6 +7,7 @@ use net::web;
 use url::Url;
 use uuid::Uuid;
 
+use crate::content::LeftOut;
 use crate::history::{NextMetadata, PlannedRun, PreviousRuns};
 use crate::publish::MirrorTarget;
 use crate::run::plan::{PreparedCatalog, PreparedRun};
@@ -24,7 +25,7 @@ pub(in crate::run) fn next(
 ) -> Result<NextMetadata, Error> {
     let failed = prepared.failed.iter().map(|(wanted, _)| wanted);
     let absent: Vec<_> = failed.chain(&prepared.missing).cloned().collect();
-    previous.next(PlannedRun {
+    let next = previous.next(PlannedRun {
         uid: Uuid::new_v4(),
         is_single_use: setup.set.storage.is_none(),
         timestamp: setup.now,
@@ -36,7 +37,12 @@ pub(in crate::run) fn next(
         absent: &absent,
         has_unread_charts: !prepared.unread.is_empty(),
         target,
-    })
+    })?;
+    let mut left_out = prepared.left_out.iter();
+    if left_out.any(|it| matches!(it, LeftOut::Package(_))) {
+        return Ok(next.keeping_operators(previous));
+    }
+    Ok(next)
 }
 
 /// Without the logins in addresses of chart repositories: readers of archives and of the target see the metadata.
