@@ -42,7 +42,7 @@ pub struct Charts {
     pub fetched: Vec<Fetched>,
     /// The images that all of them name; their registries may lack them.
     pub wanted: Vec<SelectedImage>,
-    /// Warnings: values in charts that are no references.
+    /// Warnings: values in charts that are no references, and images that nothing names.
     pub notes: Vec<String>,
     /// Charts and repositories that cannot be read, where the run continues on errors.
     pub unread: Vec<Error>,
@@ -123,7 +123,11 @@ impl Charts {
         let paths = chart.image_paths.iter().map(|path| path.parse());
         let paths = paths.collect::<Result<Vec<JsonPath>, String>>();
         let paths = paths.map_err(|reason| Error::invalid("imagePaths", reason))?;
-        for name in images(&rendered, &paths)? {
+        let found = images(&rendered, &paths)?;
+        let shown = path.display();
+        self.notes
+            .extend(found.notes.iter().map(|note| format!("{shown}: {note}")));
+        for name in found.images {
             let image = image_set::ImageSelection {
                 name,
                 platforms: chart.platforms.clone(),

@@ -8,12 +8,21 @@ use serde_json::Value;
 
 /// A JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JsonPath(serde_json_path::JsonPath);
+pub(crate) struct JsonPath {
+    path: serde_json_path::JsonPath,
+    /// The last name in it.
+    last: String,
+}
 
 impl JsonPath {
     /// Values at the path; none where it ends before.
     pub(crate) fn find<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
-        self.0.query(document).all()
+        self.path.query(document).all()
+    }
+
+    /// The last name in the path: that of the member that has its values.
+    pub(crate) fn last_name(&self) -> &str {
+        &self.last
     }
 }
 
@@ -32,7 +41,12 @@ impl FromStr for JsonPath {
         let path = serde_json_path::JsonPath::parse(&standard).map_err(|_| {
             wrong("has an unsupported element: brackets take a number, a name in quotes, *, a range or a filter")
         })?;
-        Ok(Self(path))
+        let rest = inside.trim_end_matches([']', '\'', '"', ' ', '*']);
+        let last = rest.rsplit(['.', '[', '\'', '"']).next();
+        Ok(Self {
+            path,
+            last: last.unwrap_or_default().to_owned(),
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use serde_json::Value;
 
 /// As much of one chart as is read. Source: helm. Units: bytes.
 const BYTES_LIMIT: u64 = 100 << 20;
@@ -20,6 +21,8 @@ const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 pub(super) struct Chart {
     /// Manifests, by their paths; templates where the chart is not plain.
     pub(super) manifests: Vec<(PathBuf, String)>,
+    /// Constraint of Kubernetes versions; empty for none.
+    pub(super) kube_version: String,
     /// Whether something has to be done before they are manifests.
     pub(super) has_actions: bool,
     bytes: u64,
@@ -86,7 +89,10 @@ impl Chart {
             _ => return Ok(()),
         };
         match (top.as_str(), parts.as_path().as_os_str().is_empty()) {
-            ("Chart.yaml", true) => self.has_name = true,
+            ("Chart.yaml", true) => {
+                self.has_name = true;
+                self.kube_version = kube_version(&self.text(content)?);
+            }
             // Charts within the chart have conditions and values of their own.
             ("charts", false) => self.has_actions = true,
             ("crds" | "templates", false) if is_manifest(&path) => {
@@ -110,6 +116,14 @@ impl Chart {
         self.bytes += read;
         Ok(text)
     }
+}
+
+/// The constraint in a `Chart.yaml`; empty where it has none, or cannot be read, which helm reports.
+fn kube_version(text: &str) -> String {
+    let json = catalog::yaml_to_json(text).unwrap_or_default();
+    let chart: Value = serde_json::from_str(&json).unwrap_or_default();
+    let constraint = chart.get("kubeVersion").and_then(Value::as_str);
+    constraint.unwrap_or_default().to_owned()
 }
 
 fn is_manifest(path: &Path) -> bool {

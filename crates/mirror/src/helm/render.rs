@@ -23,6 +23,10 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 const OUTPUT_LIMIT: u64 = 100 << 20;
 /// Bytes of the program's error output in a message. Units: bytes.
 const COMPLAINT_LIMIT: u64 = 4 << 10;
+/// In messages about a chart for other Kubernetes versions. Source: helm.
+const KUBE_VERSION: &str = "kubeVersion";
+/// Versions of one constraint that are tried.
+const NAMED_VERSIONS: usize = 4;
 /// Separator of documents.
 const SEPARATOR: &str = "\n---\n";
 
@@ -41,13 +45,57 @@ pub(super) async fn render(path: &Path) -> Result<String, Error> {
             Error::invalid(path.display().to_string(), e.to_string())
         })?;
     if chart.has_actions {
-        return rendered(PROGRAM, path).await;
+        return rendered_for_any(PROGRAM, path, &chart.kube_version).await;
     }
     let texts: Vec<_> = chart.manifests.into_iter().map(|(_, text)| text).collect();
     Ok(texts.join(SEPARATOR))
 }
 
-async fn rendered(program: &str, path: &Path) -> Result<String, Error> {
+/// Renders for the program's own Kubernetes version, or else for one that the chart's constraint names.
+async fn rendered_for_any(program: &str, path: &Path, constraint: &str) -> Result<String, Error> {
+    let first = match rendered(program, path, None).await {
+        Err(error) if error.chain().contains(KUBE_VERSION) => error,
+        done => return done,
+    };
+    for version in kube_versions(constraint) {
+        match rendered(program, path, Some(&version)).await {
+            Err(error) if error.chain().contains(KUBE_VERSION) => {}
+            done => return done,
+        }
+    }
+    Err(first)
+}
+
+/// Versions that may be in a constraint: those that it names, and their neighbours.
+fn kube_versions(constraint: &str) -> Vec<String> {
+    let is_version = |c: char| c.is_ascii_digit() || c == '.';
+    let named = constraint.split(|c| !is_version(c)).filter_map(|text| {
+        let mut numbers = text.split('.').map(|it| it.parse::<u32>().ok());
+        let major = numbers.next()??;
+        let minor = numbers.next().flatten().unwrap_or(0);
+        let patch = numbers.next().flatten().unwrap_or(0);
+        // The number of a pre-release is none of a version.
+        text.contains('.').then_some([major, minor, patch])
+    });
+    let mut versions = Vec::new();
+    for [major, minor, patch] in named.take(NAMED_VERSIONS) {
+        let below = minor.saturating_sub(1);
+        for version in [
+            [major, minor, patch],
+            [major, minor, patch.saturating_add(1)],
+            [major, minor.saturating_add(1), 0],
+            [major, below, 0],
+        ] {
+            let text = version.map(|number| number.to_string()).join(".");
+            if !versions.contains(&text) {
+                versions.push(text);
+            }
+        }
+    }
+    versions
+}
+
+async fn rendered(program: &str, path: &Path, kube_version: Option<&str>) -> Result<String, Error> {
     let failed = |e| Error::internal(format!("rendering {}", path.display()), e);
     let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
     let path = path.canonicalize().map_err(failed)?;
@@ -57,6 +105,7 @@ async fn rendered(program: &str, path: &Path) -> Result<String, Error> {
         .args(["template", RELEASE])
         .arg(&path)
         .args(["--namespace", NAMESPACE, "--include-crds", "--skip-tests"])
+        .args(kube_version.map(|version| format!("--kube-version={version}")))
         .stdin(Stdio::null())
         .stdout(output.try_clone().map_err(failed)?)
         .stderr(complaint.try_clone().map_err(failed)?)
@@ -96,12 +145,41 @@ mod tests {
     async fn the_output_of_the_program_is_used() {
         let chart = tempfile::tempdir().unwrap();
         let path = chart.path().canonicalize().unwrap();
-        let printed = rendered("echo", &path).await.unwrap();
+        let printed = rendered("echo", &path, None).await.unwrap();
         let expected = format!(
             "template name {} --namespace release-namespace --include-crds --skip-tests\n",
             path.display()
         );
         assert_eq!(printed, expected);
+    }
+
+    #[test]
+    fn versions_of_constraints_are_tried() {
+        assert_eq!(
+            kube_versions(">=1.30.0-0 <1.33"),
+            [
+                "1.30.0", "1.30.1", "1.31.0", "1.29.0", "1.33.0", "1.33.1", "1.34.0", "1.32.0"
+            ]
+        );
+        assert_eq!(kube_versions("~1.16.4")[..2], ["1.16.4", "1.16.5"]);
+        assert!(kube_versions("").is_empty());
+    }
+
+    #[tokio::test]
+    async fn charts_for_other_kubernetes_versions_are_rendered() {
+        use std::fs::Permissions;
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("helm");
+        let script = "#!/bin/sh\ncase \"$*\" in *--kube-version=1.34.1*) echo rendered;; \
+            *) echo 'chart requires kubeVersion: >1.34.0' >&2; exit 1;; esac\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let program = program.to_str().unwrap();
+        let done = rendered_for_any(program, folder.path(), ">1.34.0").await;
+        assert_eq!(done.unwrap(), "rendered\n");
+        let refused = rendered_for_any(program, folder.path(), ">9.0.0").await;
+        assert!(refused.unwrap_err().to_string().contains("kubeVersion"));
     }
 
     #[tokio::test]
@@ -114,7 +192,7 @@ mod tests {
                 "no-such-program, which is not here: install it",
             ),
         ] {
-            let error = rendered(program, chart.path())
+            let error = rendered(program, chart.path(), None)
                 .await
                 .unwrap_err()
                 .to_string();
