@@ -9,6 +9,7 @@ use crate::history::MetadataStore;
 use crate::progress::Amount;
 use crate::publish::{MirrorTarget, Published, TransferLimits};
 use crate::results;
+use crate::run::transfer::SentCatalogs;
 
 /// The result of a run to a target.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub struct RunOutcome {
     pub unread: Vec<Error>,
     /// Parts of catalogs that were selected and cannot be mirrored.
     pub left_out: Vec<LeftOut>,
+    /// Warnings for the user.
+    pub notes: Vec<String>,
     /// Blobs that were sent.
     pub sent: Amount,
     /// Images that were pruned.
@@ -56,6 +59,15 @@ impl RunOutcome {
             outcome.failed.push((wanted, error));
         }
         Ok(outcome)
+    }
+}
+
+impl RunOutcome {
+    /// Adds catalogs that were sent.
+    pub(super) fn add_catalogs(&mut self, catalogs: SentCatalogs) {
+        self.results.catalogs.extend(catalogs.catalogs);
+        self.sent.add(catalogs.sent);
+        self.notes.extend(catalogs.notes);
     }
 }
 

@@ -20,6 +20,6 @@ pub async fn push_catalogs(
     let scratch = selection.scratch.path();
     let no_pins = BTreeMap::new();
     let catalogs = plan::pruned_catalogs(selection.selected.catalogs, &no_pins, scratch).await?;
-    let (catalogs, _) = transfer::catalogs(setup, &catalogs, target, scratch).await?;
-    Ok(catalogs)
+    let sent = transfer::catalogs(setup, &catalogs, target, scratch).await?;
+    Ok(sent.catalogs)
 }

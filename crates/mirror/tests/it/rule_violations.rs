@@ -301,3 +301,32 @@ async fn all_mistakes_of_a_set_are_reported_at_once() {
         "{message}"
     );
 }
+
+#[tokio::test]
+async fn packages_that_vanish_from_a_served_catalog_are_named() {
+    let (source, target) = (kuad().await, Server::start().await);
+    let target = target.target();
+    let mut notes = Vec::new();
+    for packages in [&["kuad", "sound"][..], &["sound"]] {
+        let mut set: ImageSet = image_set(&source);
+        set.storage = None;
+        set.mirror.additional_images.clear();
+        set.mirror.operators[0].packages = named(packages);
+        let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
+        let setup = setup(&source, &set, folder.path(), &progress);
+        let previous = PreviousRuns::default();
+        let prepared = run::prepare(setup, &previous, Some(&target)).await.unwrap();
+        let planned = run::plan_copy(setup, &prepared, &previous, &target, None, true);
+        let run::PlannedCopy::Copy(plan) = planned.await.unwrap() else {
+            panic!("nothing to copy")
+        };
+        let outcome = run::copy(setup, prepared, *plan, &target).await.unwrap();
+        notes.push(outcome.notes);
+    }
+    assert!(notes[0].is_empty(), "{:?}", notes[0]);
+    assert!(
+        notes[1].len() == 1 && notes[1][0].ends_with(": kuad"),
+        "{:?}",
+        notes[1]
+    );
+}

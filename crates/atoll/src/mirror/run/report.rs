@@ -81,6 +81,7 @@ impl RunArgs {
             format!("; manifests for clusters written to {}", folder.display())
         };
         outcome.record(target).await?;
+        outcome.notes.iter().for_each(|note| terminal::notice(note));
         let Amount { items, bytes } = outcome.sent;
         terminal::print(&format!(
             "mirrored {} images and {} catalogs; sent {items} blobs ({}){manifests}",

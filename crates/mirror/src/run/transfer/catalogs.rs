@@ -1,21 +1,24 @@
 //! Operator catalogs into the target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
+use oci_client::image::ImageLocation;
 use serde_json::Value;
 
 use super::built_image;
 use crate::content::{SelectedImage, Why};
-use crate::operators::{self, Original};
+use crate::operators::{self, OpenedCatalog, Original};
 use crate::progress::Amount;
 use crate::publish::MirrorTarget;
 use crate::results;
 use crate::run::plan::PreparedCatalog;
-use crate::run::setup::{CatalogForm, Setup};
+use crate::run::setup::{CatalogForm, Setup, blocking};
 
 /// A catalog to be sent.
 pub(super) struct CatalogItem<'a> {
@@ -31,7 +34,17 @@ pub(super) struct CatalogItem<'a> {
     pub(super) template: Option<&'a Value>,
 }
 
-/// Sends prepared catalogs; the catalogs in the target, and the amount that was sent.
+/// Catalogs in the target.
+#[derive(Debug, Default)]
+pub(in crate::run) struct SentCatalogs {
+    pub(in crate::run) catalogs: Vec<results::MirroredCatalog>,
+    /// The amount that was sent.
+    pub(in crate::run) sent: Amount,
+    /// Warnings for the user: packages that the target served so far.
+    pub(in crate::run) notes: Vec<String>,
+}
+
+/// Sends prepared catalogs.
 ///
 /// Errors: as [`put`].
 pub(in crate::run) async fn catalogs(
@@ -39,8 +52,8 @@ pub(in crate::run) async fn catalogs(
     catalogs: &[PreparedCatalog],
     target: &MirrorTarget,
     scratch: &Path,
-) -> Result<(Vec<results::MirroredCatalog>, Amount), Error> {
-    let (mut placed, mut amount) = (Vec::new(), Amount::default());
+) -> Result<SentCatalogs, Error> {
+    let mut all = SentCatalogs::default();
     for prepared in catalogs {
         let catalog = &prepared.catalog;
         let item = CatalogItem {
@@ -51,17 +64,95 @@ pub(in crate::run) async fn catalogs(
             tag: &catalog.tag,
             template: catalog.template.as_ref(),
         };
-        let (catalog, sent) = put(setup, item, target, scratch).await?;
-        amount.add(sent);
-        placed.push(catalog);
+        all.put(setup, item, target, scratch).await?;
     }
-    Ok((placed, amount))
+    Ok(all)
+}
+
+impl SentCatalogs {
+    /// Sends one more, and names the packages that vanish from the target by it.
+    ///
+    /// Errors: as [`put`].
+    pub(super) async fn put(
+        &mut self,
+        setup: Setup<'_>,
+        item: CatalogItem<'_>,
+        target: &MirrorTarget,
+        scratch: &Path,
+    ) -> Result<(), Error> {
+        if setup.catalogs != CatalogForm::Original {
+            let note = vanishing(&item, target, scratch).await?;
+            self.notes.extend(note);
+        }
+        let (catalog, sent) = put(setup, item, target, scratch).await?;
+        self.sent.add(sent);
+        self.catalogs.push(catalog);
+        Ok(())
+    }
+}
+
+/// A warning with the packages of the target's catalog that its successor lacks. None where it cannot be read: it is not
+/// needed.
+///
+/// Errors: Internal – the pruned catalog cannot be read; Invalid – a name does not fit into the target.
+async fn vanishing(
+    item: &CatalogItem<'_>,
+    target: &MirrorTarget,
+    scratch: &Path,
+) -> Result<Option<String>, Error> {
+    let reference = item.destination(target)?;
+    let place = ImageLocation::Registry {
+        client: target.client.clone(),
+        reference: reference.clone(),
+    };
+    let Ok(served) = OpenedCatalog::open(place, scratch).await else {
+        return Ok(None);
+    };
+    let index = item.index.to_owned();
+    let kept = blocking(move || packages(&index)).await?;
+    let served = served.cache.package_names().into_iter();
+    let gone: Vec<_> = served.filter(|name| !kept.contains(name)).collect();
+    if gone.is_empty() {
+        return Ok(None);
+    }
+    let gone = gone.join(", ");
+    Ok(Some(format!(
+        "{reference}: packages that clusters got from it so far are no longer in it, since this set does not select them: {gone}"
+    )))
+}
+
+/// Names of the packages of a pruned catalog.
+fn packages(index: &Path) -> Result<BTreeSet<String>, Error> {
+    let failed = |e| Error::internal(format!("reading {}", index.display()), e);
+    let content = std::fs::read(index).map_err(failed)?;
+    let mut names = BTreeSet::new();
+    let files = [(index.to_owned(), content)].into_iter();
+    let read = catalog::read_files(files, NonZeroUsize::MIN, |document| {
+        if document.schema == catalog::PACKAGE {
+            names.insert(document.name);
+        }
+        Ok::<_, Infallible>(())
+    });
+    match read {
+        Ok(_) => Ok(names),
+        Err(never) => match never {},
+    }
+}
+
+impl CatalogItem<'_> {
+    /// Its name in the target.
+    fn destination(&self, target: &MirrorTarget) -> Result<Reference, Error> {
+        Ok(Reference {
+            tag: Some(self.tag.clone()),
+            ..target.place(self.repository)?
+        })
+    }
 }
 
 /// Sends one catalog in the form of the run: the original image, or a rebuilt one; with the amount that was sent.
 ///
 /// Errors: Invalid – the original is no catalog image; those of source and target.
-pub(super) async fn put(
+async fn put(
     setup: Setup<'_>,
     item: CatalogItem<'_>,
     target: &MirrorTarget,
@@ -76,10 +167,7 @@ pub(super) async fn put(
             operators::rebuild(original.base(), item.index, folder.path()).await?
         }
     };
-    let place = Reference {
-        tag: Some(item.tag.clone()),
-        ..target.place(item.repository)?
-    };
+    let place = item.destination(target)?;
     let catalog = item.name.to_owned();
     let wanted = SelectedImage {
         source: place.clone(),

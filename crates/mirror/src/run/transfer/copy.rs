@@ -41,9 +41,8 @@ pub(in crate::run) async fn copy(
     let files = signatures.map(|it| (it.file_name(), it.config_map()));
     outcome.results.signatures = files.collect();
     let scratch = prepared.scratch.path();
-    let (catalogs, sent) = catalogs(setup, &prepared.catalogs, target, scratch).await?;
-    outcome.results.catalogs = catalogs;
-    outcome.sent.add(sent);
+    let sent = catalogs(setup, &prepared.catalogs, target, scratch).await?;
+    outcome.add_catalogs(sent);
     if let Some(data) = &prepared.releases.graph {
         graph::put(setup, data, target, scratch, &mut outcome).await?;
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 use model::Error;
 
-use super::catalogs::{self, CatalogItem};
+use super::catalogs::{CatalogItem, SentCatalogs};
 use super::graph;
 use crate::archive::{SIGNATURES, Set, failed};
 use crate::helm;
@@ -69,9 +69,9 @@ pub(in crate::run) async fn publication(
             tag: &catalog.tag,
             template: catalog.template.as_ref(),
         };
-        let (catalog, sent) = catalogs::put(setup, item, target, scratch.path()).await?;
-        outcome.sent.add(sent);
-        outcome.results.catalogs.push(catalog);
+        let mut sent = SentCatalogs::default();
+        sent.put(setup, item, target, scratch.path()).await?;
+        outcome.add_catalogs(sent);
     }
     let (archives, folder) = (set.clone(), scratch.path().to_owned());
     if let Some(data) = blocking(move || graph_data(&archives, &folder)).await? {
