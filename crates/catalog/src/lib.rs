@@ -1,6 +1,7 @@
 //! File-based operator catalogs: a folder of files with JSON or YAML documents, each of which is a package, a channel,
 //! a bundle, a deprecation or a custom schema.
 
+mod advice;
 pub mod api;
 pub mod cache;
 mod check;
@@ -25,6 +26,7 @@ pub mod version;
 mod walk;
 pub mod write;
 
+pub use advice::Advice;
 pub use check::PackageProblems;
 pub use document::{Document, DocumentOrigin, PACKAGE};
 pub use problem::{CatalogProblem, CatalogProblems, Rule};

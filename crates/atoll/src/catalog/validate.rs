@@ -3,7 +3,7 @@
 use std::io;
 
 use ::catalog::write::{self, CatalogFormat};
-use ::catalog::{CatalogProblem, CatalogProblems};
+use ::catalog::{Advice, CatalogProblem, CatalogProblems};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use service::Error;
@@ -43,19 +43,26 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
         output,
         access,
     } = arguments;
-    let problems = match access.open()?.judged(catalog) {
-        Ok(cache) => cache.report().problems(),
-        Err(OpenError::Problems(problems)) => problems,
+    let (problems, warnings) = match access.open()?.judged(catalog) {
+        Ok(cache) => {
+            let warnings =
+                Advice::of(&cache).map_err(|e| Error::new(format!("reading {catalog}"), e))?;
+            (cache.report().problems(), warnings)
+        }
+        Err(OpenError::Problems(problems)) => (problems, Vec::new()),
         Err(OpenError::Other(error)) => return Err(error),
     };
+    for warning in &warnings {
+        terminal::notice(&warning.to_string());
+    }
     match output {
         VerdictFormat::Text => problems
             .0
             .iter()
             .for_each(|it| terminal::print(&it.to_string())),
-        VerdictFormat::Json => terminal::print(&verdict(&problems).to_string()),
+        VerdictFormat::Json => terminal::print(&verdict(&problems, &warnings).to_string()),
         VerdictFormat::Yaml => write::document(
-            &verdict(&problems).to_string(),
+            &verdict(&problems, &warnings).to_string(),
             CatalogFormat::Yaml,
             &mut io::stdout(),
         )
@@ -70,13 +77,28 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
     }
 }
 
-/// Verdict with the list of problems. Source of the other members: opm, `validate -o json`.
-fn verdict(problems: &CatalogProblems) -> Value {
-    if problems.0.is_empty() {
-        return json!({ "passed": true });
+/// Verdict with the lists of problems and warnings. Source of the other members: opm, `validate -o json`.
+fn verdict(problems: &CatalogProblems, warnings: &[Advice]) -> Value {
+    let mut verdict = json!({ "passed": problems.0.is_empty() });
+    if !problems.0.is_empty() {
+        let each: Vec<_> = problems.0.iter().map(each).collect();
+        verdict["error"] = json!({ "message": problems.to_string() });
+        verdict["problems"] = json!(each);
     }
-    let each: Vec<_> = problems.0.iter().map(each).collect();
-    json!({ "passed": false, "error": { "message": problems.to_string() }, "problems": each })
+    if !warnings.is_empty() {
+        let warnings: Vec<_> = warnings.iter().map(warning).collect();
+        verdict["warnings"] = json!(warnings);
+    }
+    verdict
+}
+
+fn warning(warning: &Advice) -> Value {
+    let Advice {
+        origin,
+        package,
+        text,
+    } = warning;
+    json!({ "file": origin.file, "line": origin.line, "package": package, "text": text })
 }
 
 fn each(problem: &CatalogProblem) -> Value {

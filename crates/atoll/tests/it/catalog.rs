@@ -229,11 +229,31 @@ fn one_broken_package_does_not_hide_the_others() {
 #[test]
 fn empty_yaml_documents_do_not_count() {
     let world = World::new();
-    let text = format!("---\n---\n# nothing\n---\nschema: x\nname: one\n---\n# end\n---\n");
+    let text = "---\n---\n# nothing\n---\nschema: x\nname: one\n---\n# end\n---\n".to_owned();
     let catalog = world.catalog("catalog", &[text]);
     stdout(&["validate", &catalog]);
     let rendered = stdout(&["render", &catalog]);
     assert_eq!(rendered, "{\"name\":\"one\",\"schema\":\"x\"}\n");
+}
+
+#[test]
+fn templates_are_named_in_validation() {
+    let world = World::new();
+    let template = "schema: olm.semver\nstable: {bundles: [{image: 'quay.io/x/y:1'}]}\n".to_owned();
+    let catalog = world.catalog("catalog", &[package("a", &["1.0.0"]), template]);
+    let output = atoll(&["validate", &catalog]);
+    let warned = stderr(&output);
+    assert!(output.status.success(), "{warned}");
+    assert!(
+        warned.contains("1.json:1: warning: ") && warned.contains("olm.semver"),
+        "{warned}"
+    );
+    let verdict = stdout(&["validate", &catalog, "-o", "json"]);
+    let verdict: Value = serde_json::from_str(&verdict).unwrap();
+    assert_eq!(
+        (&verdict["passed"], &verdict["warnings"][0]["line"]),
+        (&json!(true), &json!(1))
+    );
 }
 
 #[test]

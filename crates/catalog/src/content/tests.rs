@@ -465,7 +465,7 @@ fn every_rule_has_a_bad_case() {
     }
 }
 
-/// Versions of opm without the rule serve the package, whatever breaks it.
+/// Versions of opm without the rule serve the package.
 #[test]
 fn young_rules_keep_no_package_from_being_served() {
     let is_named = |values: &[Value]| values[0]["schema"] == "olm.package";

@@ -184,11 +184,13 @@ fn packages_that_older_opm_serves_are_served_with_a_warning() {
     }
 }
 
+/// Files, and the packages that are served.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
 #[test]
 fn unreadable_documents_concern_the_packages_beside_them_alone() {
     let broken_line = format!("{}{{\"schema\": }}\n", lines(&sound("a")));
     let both = format!("{broken_line}{}", lines(&sound("b")));
-    type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
     let cases: &[Case<'_>] = &[
         // The only package of the file, or of the folder.
         (&[("a/c.json", &broken_line)], &["z"]),
