@@ -1,4 +1,5 @@
-//! Archives of image sets, interchangeable with those of the peer's v1: plain tar, in files of a limited size.
+//! Archives of image sets, interchangeable with those of the peer's v1: plain tar, in files of a limited size. Those of its v2
+//! are read, too.
 //!
 //! `plan` lays out every byte before anything is fetched, `writer` writes it as it arrives, `set` reads it and `verify`
 //! checks it, on this machine or on a web server. Nothing here knows a registry. The one invariant: a file has its name only when all files of its set are
@@ -22,6 +23,7 @@ mod set;
 mod signature;
 mod source;
 mod space;
+mod storage_tree;
 mod takeover;
 mod verify;
 mod walk;

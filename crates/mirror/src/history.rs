@@ -13,7 +13,7 @@ mod sequence;
 mod store;
 
 pub use association::held;
-pub(crate) use association::repository_in;
+pub(crate) use association::{layers, name, repository_in};
 pub(crate) use previous_runs::without;
 pub use previous_runs::{NextMetadata, PlannedRun, PreviousRuns};
 pub use prune::{Pruning, prune};

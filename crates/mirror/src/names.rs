@@ -3,6 +3,7 @@
 //! Source: the peer's v1, which users' policies and scripts depend on.
 
 pub mod catalog;
+pub mod v2;
 
 use model::Error;
 use oci::{Reference, Repository, Tag, Transport};

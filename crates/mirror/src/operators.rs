@@ -1,5 +1,6 @@
 //! Operator catalogs: selected bundles, their images, and the pruned catalog that is served.
 
+pub(crate) mod archived_name;
 mod choice;
 mod choose;
 mod dependencies;

@@ -21,8 +21,10 @@ pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,
 };
 pub use graph::{GraphRelease, UpdateGraph};
+pub(crate) use images::{COMPONENTS, RELEASES};
 pub use images::{Releases, releases};
 pub(crate) use in_target::TargetReleases;
+pub(crate) use payload::{REFERENCES, components};
 pub(crate) use select::{architectures, named};
 pub use settings::{ReleaseSources, public_graph_data, usual_graph_base};
 pub use updates::Updates;

@@ -147,7 +147,9 @@ pub async fn publish(
 /// Errors: Invalid – a name in the metadata is malformed, or does not fit into the target.
 pub fn archived_results(set: &Set, target: &MirrorTarget) -> Result<results::MirrorResults, Error> {
     let mirror = &set.metadata().past_mirror.mirror;
-    let mut results = results::MirrorResults::of(&set.all_images()?, target, mirror)?;
+    let images = set.all_images()?;
+    let mut results = results::MirrorResults::of(&images, target, mirror)?;
+    results.add_built(&images, target, mirror)?;
     results.offer(&transfer::boot_image_offers(set)?, target)?;
     Ok(results)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::Error;
+use model::archive_name;
 
-use super::name::parse_file_name;
 use super::read::unreadable;
 use super::set::locate;
 
@@ -50,7 +50,7 @@ pub fn sets_below(folder: &Path) -> Result<Vec<FoundSet>, Error> {
 }
 
 fn named(path: PathBuf) -> Option<(u64, usize, PathBuf)> {
-    let (sequence, number) = parse_file_name(path.file_name()?.to_str()?)?;
+    let (sequence, number) = archive_name::parse(path.file_name()?.to_str()?)?;
     Some((sequence, number, path))
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Source: the peer's v1, except for the index.
 
+use model::archive_name;
 pub use model::archive_name::file_name;
-pub(super) use model::archive_name::parse as parse_file_name;
 use oci::{Digest, Repository};
+
+use super::storage_tree::{self, TreeFile};
 
 /// The metadata of the set: the first member of the first file.
 pub const METADATA: &str = "publish/.metadata.json";
@@ -18,6 +20,32 @@ pub const SIGNATURES: &str = "release-signatures/";
 pub(super) const FOLDERS: [&str; 2] = ["charts/", SIGNATURES];
 /// Folders whose layout is reserved for this module.
 pub(super) const RESERVED: [&str; 4] = ["atoll", "blobs", "publish", "v2"];
+
+/// The set of a file, by the file's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum NamedSet {
+    /// Of this tool and of the peer's v1.
+    Sequence(u64),
+    /// Of the peer's v2.
+    V2,
+}
+
+impl NamedSet {
+    /// The set and the number of a file, from 0; nothing where it is called otherwise.
+    pub(super) fn parse(name: &str) -> Option<(Self, usize)> {
+        let numbered = archive_name::parse(name);
+        let numbered = numbered.map(|(sequence, number)| (Self::Sequence(sequence), number));
+        numbered.or_else(|| Some((Self::V2, storage_tree::file_number(name)?)))
+    }
+
+    /// The name of a file.
+    pub(super) fn file_name(self, number: usize) -> String {
+        match self {
+            Self::Sequence(sequence) => file_name(sequence, number),
+            Self::V2 => storage_tree::file_name(number),
+        }
+    }
+}
 
 /// Whether it belongs to the beginning of the first file.
 pub(super) fn is_head(path: &str) -> bool {
@@ -38,6 +66,9 @@ pub(super) fn promised(path: &str) -> Option<Digest> {
     let (_, name) = path.rsplit_once('/')?;
     if path.starts_with("blobs/") || path.starts_with("v2/") {
         return name.parse().ok();
+    }
+    if let Some(TreeFile::Blob(digest)) = TreeFile::parse(path) {
+        return Some(digest);
     }
     let (_, in_layout) = path.rsplit_once("/layout/blobs/")?;
     let is_catalog = path.starts_with("catalogs/");

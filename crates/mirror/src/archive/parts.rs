@@ -148,8 +148,7 @@ impl PartFiles {
 
     /// Files of the same sequence, the first one first: without it the others are nothing.
     fn older(&self) -> io::Result<Vec<PathBuf>> {
-        let sequence =
-            |name: &str| super::name::parse_file_name(name).map(|(sequence, _)| sequence);
+        let sequence = |name: &str| model::archive_name::parse(name).map(|(sequence, _)| sequence);
         let own = self.names.first().and_then(|name| sequence(name));
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.target)? {

@@ -1,12 +1,12 @@
 //! An archive set to be read: its files, and the places of its members.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::MirrorMetadata;
-use oci::Digest;
+use oci::{Digest, Repository};
 use oci_client::client::BlobSource;
 
 use self::locate::Located;
@@ -17,9 +17,11 @@ use super::read::{FilePlace, METADATA_LIMIT_BYTES, metadata_of};
 use super::source::ArchiveSource;
 use super::walk::{self, FoundMember, walk};
 use crate::blobs::BlobProvider;
+use crate::content::SelectedImage;
 
 mod content;
 pub(super) mod locate;
+mod v2;
 
 /// The files of one run, of this tool or of the peer.
 #[derive(Debug, Clone)]
@@ -30,6 +32,10 @@ pub struct Set {
     members: BTreeMap<String, Spot>,
     /// Digests from the index, of members whose names lack theirs.
     digests: BTreeMap<String, Digest>,
+    /// Blobs of former archives whose metadata does not list them, with the repositories that have each.
+    previous_blobs: BTreeMap<Digest, BTreeSet<Repository>>,
+    /// Selected images that the run could not mirror.
+    absent: Vec<SelectedImage>,
 }
 
 #[derive(Debug, Clone)]
@@ -49,17 +55,15 @@ impl Set {
     pub fn open(source: impl Into<ArchiveSource>) -> Result<Self, Error> {
         let located = Located::find(&source.into())?;
         located.check_numbers()?;
-        let head = head(&located)?;
+        let head = match head(&located)? {
+            FirstMembers::Own(head) => head,
+            FirstMembers::V2 => return Self::open_v2(&located),
+        };
         let stored = head.metadata.read(METADATA_LIMIT_BYTES)?;
         let metadata = metadata_of(&stored)?;
         located.check_sequence(metadata.past_mirror.sequence)?;
-        let mut set = Self {
-            metadata,
-            stored,
-            files: Vec::new(),
-            members: BTreeMap::new(),
-            digests: BTreeMap::new(),
-        };
+        let mut set = Self::new(metadata);
+        set.stored = stored;
         match head.index {
             Some(place) => {
                 let index = SetIndex::parse(&place.read(index::LIMIT_BYTES)?)?;
@@ -68,6 +72,18 @@ impl Set {
             None => set.take_headers(&located)?,
         }
         Ok(set)
+    }
+
+    fn new(metadata: MirrorMetadata) -> Self {
+        Self {
+            metadata,
+            stored: Bytes::new(),
+            files: Vec::new(),
+            members: BTreeMap::new(),
+            digests: BTreeMap::new(),
+            previous_blobs: BTreeMap::new(),
+            absent: Vec::new(),
+        }
     }
 
     /// The metadata.
@@ -95,6 +111,16 @@ impl Set {
     /// Place of a blob or manifest; none when a previous archive of the set has it.
     pub fn blob(&self, digest: &Digest) -> Option<FilePlace> {
         self.place(&name::blob(digest))
+    }
+
+    /// Blobs of former archives whose metadata does not list them, with the repositories that have each.
+    pub(crate) fn previous_blobs(&self) -> &BTreeMap<Digest, BTreeSet<Repository>> {
+        &self.previous_blobs
+    }
+
+    /// Selected images that the run could not mirror, where the archive says so: those of the peer's v2.
+    pub(crate) fn absent(&self) -> &[SelectedImage] {
+        &self.absent
     }
 
     /// Digests of all manifests, also of the entries of indexes.
@@ -232,30 +258,43 @@ impl BlobProvider for Set {
 /// Blocking. Errors: as [`Set::open`], except those of later members.
 pub fn describe(source: impl Into<ArchiveSource>) -> Result<MirrorMetadata, Error> {
     let located = Located::find(&source.into())?;
-    let head = head(&located)?;
-    metadata_of(&head.metadata.read(METADATA_LIMIT_BYTES)?)
+    match head(&located)? {
+        FirstMembers::Own(head) => metadata_of(&head.metadata.read(METADATA_LIMIT_BYTES)?),
+        FirstMembers::V2 => Set::open_v2(&located).map(|set| set.metadata),
+    }
 }
 
-/// First members of a set.
+/// First members of a set, which tell its form.
+enum FirstMembers {
+    /// Of this tool, or of the peer's v1.
+    Own(SetHead),
+    /// Of the peer's v2.
+    V2,
+}
+
+/// First members of a set with metadata.
 struct SetHead {
     metadata: FilePlace,
     index: Option<FilePlace>,
 }
 
-fn head(located: &Located) -> Result<SetHead, Error> {
+fn head(located: &Located) -> Result<FirstMembers, Error> {
     for file in located.files() {
-        let (mut metadata, mut index) = (None, None);
+        let (mut metadata, mut index, mut is_v2) = (None, None, false);
         walk(file, |found| {
             match found.path.as_str() {
                 METADATA => metadata = Some(place(file, &found)),
                 INDEX => index = Some(place(file, &found)),
-                _ => {}
+                path => is_v2 |= v2::is_member(path),
             }
             // In archives that others have packed again, it may be anywhere.
-            Ok(metadata.is_none() || name::is_head(&found.path))
+            Ok(!is_v2 && (metadata.is_none() || name::is_head(&found.path)))
         })?;
+        if is_v2 {
+            return Ok(FirstMembers::V2);
+        }
         if let Some(metadata) = metadata {
-            return Ok(SetHead { metadata, index });
+            return Ok(FirstMembers::Own(SetHead { metadata, index }));
         }
     }
     let files = located.files().map(ToString::to_string);

@@ -53,7 +53,7 @@ pub(super) fn associations(
 }
 
 /// Name of an image in metadata: by digest, except where a catalog in the target names it by tag. Source: the peer.
-fn name(image: &ResolvedImage) -> String {
+pub(crate) fn name(image: &ResolvedImage) -> String {
     let wanted = &image.wanted;
     let is_of_catalog = Section::of(wanted.kind) == Some(Section::Operator);
     if is_of_catalog && wanted.is_known_by_tag() {
@@ -106,7 +106,7 @@ pub(super) fn repository_of(reference: &str) -> &str {
 }
 
 /// Place of a repository's images: in an archive, or in a target.
-pub(super) fn place(
+pub(crate) fn place(
     repository: &Repository,
     target: Option<&MirrorTarget>,
 ) -> Result<String, Error> {
@@ -178,7 +178,7 @@ pub(super) fn parts(manifest: &Manifest, content: &ImageContent) -> Vec<String> 
 }
 
 /// The layers of an image, and its configuration at the end.
-fn layers(manifest: &Manifest) -> Vec<String> {
+pub(crate) fn layers(manifest: &Manifest) -> Vec<String> {
     let (layers, config) = match &manifest.kind {
         Kind::Image { config, layers } => (layers.as_slice(), Some(config)),
         Kind::Schema1 { layers, .. } => (layers.as_slice(), None),

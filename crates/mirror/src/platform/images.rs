@@ -21,9 +21,9 @@ use crate::additional_images::platforms;
 use crate::content::{SelectedImage, Why};
 
 /// Repository of releases below the target's namespace.
-pub(super) const RELEASES: &str = "openshift/release-images";
+pub(crate) const RELEASES: &str = "openshift/release-images";
 /// Repository of their components.
-const COMPONENTS: &str = "openshift/release";
+pub(crate) const COMPONENTS: &str = "openshift/release";
 /// Releases that are read at the same time.
 pub(super) const READERS: usize = 4;
 

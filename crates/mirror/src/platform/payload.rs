@@ -16,7 +16,7 @@ use super::boot_images::{BootArchitectures, LiveImage};
 use super::select::wished_architectures;
 
 /// The images of the components, as an ImageStream.
-const REFERENCES: &str = "release-manifests/image-references";
+pub(crate) const REFERENCES: &str = "release-manifests/image-references";
 /// The version.
 const METADATA: &str = "release-manifests/release-metadata";
 /// Manifest with a release's disk images, as a ConfigMap.
@@ -86,6 +86,24 @@ struct Data {
     stream: String,
 }
 
+/// The components of a release and their images, from its file with [`REFERENCES`].
+///
+/// Errors: it is malformed, or names none.
+pub(crate) fn components(references: &[u8]) -> Result<Vec<(String, Reference)>, String> {
+    let stream = serde_json::from_slice(references);
+    let stream: ImageStream = stream.map_err(|e| e.to_string())?;
+    let mut components = Vec::new();
+    for Component { name, from } in stream.spec.tags {
+        let image = from.name.parse();
+        let image = image.map_err(|e: Error| format!("{name}: {e}"))?;
+        components.push((name, image));
+    }
+    if components.is_empty() {
+        return Err("it names no images".to_owned());
+    }
+    Ok(components)
+}
+
 /// Reads the payload of a release. `wish` selects its disk images, `boot` its live images.
 ///
 /// Errors: NotFound – no such image; Invalid – it is no release; others as the client's.
@@ -104,16 +122,8 @@ pub(super) async fn read(
     let read = opened.files([REFERENCES, METADATA]).await;
     let [references, metadata] = read.map_err(|error| opened.incomplete(error))?;
     let metadata: ReleaseMetadata = opened.json(METADATA, &metadata)?;
-    let stream: ImageStream = opened.json(REFERENCES, &references)?;
-    let mut components = Vec::new();
-    for Component { name, from } in stream.spec.tags {
-        let image = from.name.parse();
-        let image = image.map_err(|e: Error| opened.wrong(REFERENCES, format!("{name}: {e}")))?;
-        components.push((name, image));
-    }
-    if components.is_empty() {
-        return Err(opened.wrong(REFERENCES, "it names no images"));
-    }
+    let components = components(&references);
+    let mut components = components.map_err(|reason| opened.wrong(REFERENCES, reason))?;
     if wish.kube_virt_container {
         let stream = opened.stream().await;
         let stream = stream.map_err(|error| opened.incomplete(error))?;

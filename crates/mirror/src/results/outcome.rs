@@ -1,6 +1,7 @@
 //! Content of a target.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use bytes::Bytes;
 use model::Error;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use super::file::Copied;
 use crate::content::{ImageContent, ResolvedImage};
 use crate::names;
+use crate::operators::template;
 use crate::platform::{BootImageOffer, boot_image_repository};
 use crate::publish::{MirrorTarget, Published};
 use crate::section::Section;
@@ -111,6 +113,52 @@ impl MirrorResults {
         mirror: &MirrorSelection,
     ) -> Result<(), Error> {
         self.previous = mirrored(previous, target, mirror)?;
+        Ok(())
+    }
+
+    /// Adds the catalogs and the upgrade graph among these images of the target: archives of the peer's v2 have them as images.
+    ///
+    /// Blocking. Errors: Invalid – a name does not fit into the target, or the template of a CatalogSource is malformed.
+    pub(crate) fn add_built(
+        &mut self,
+        images: &[ResolvedImage],
+        target: &MirrorTarget,
+        mirror: &MirrorSelection,
+    ) -> Result<(), Error> {
+        for image in images {
+            let wanted = &image.wanted;
+            let place = target.place(&wanted.repository)?;
+            if wanted.kind == ImageType::CincinnatiGraph {
+                self.graph = Some(place.with_digest(image.digest.clone()));
+            }
+            if wanted.kind != ImageType::OperatorCatalog {
+                continue;
+            }
+            let mut operators = mirror.operators.iter();
+            let operator = operators.find(|it| {
+                let tag = names::v2::catalog_tag(it).ok().flatten();
+                let repository = names::v2::catalog_repository(it).ok();
+                repository.as_ref() == Some(&wanted.repository)
+                    && tag.is_none_or(|tag| tag == wanted.tag)
+            });
+            let name =
+                operator.map_or_else(|| wanted.source.to_string(), names::catalog::unique_name);
+            // It is a file of the machine that packed the archive, which may be another one.
+            let template = operator.and_then(|it| it.target_catalog_source_template.as_deref());
+            let template = template.filter(|file| Path::new(file).is_file());
+            let template = template
+                .map(|file| template::read(file, &name))
+                .transpose()?;
+            self.catalogs.push(MirroredCatalog {
+                name,
+                repository: wanted.repository.clone(),
+                destination: Reference {
+                    tag: Some(wanted.tag.clone()),
+                    ..place
+                },
+                template,
+            });
+        }
         Ok(())
     }
 

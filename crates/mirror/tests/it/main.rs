@@ -35,6 +35,7 @@ mod strict_targets;
 mod target_view;
 mod templates;
 mod unknown;
+mod v2_archives;
 mod verify_target;
 mod web_archives;
 mod web_server;

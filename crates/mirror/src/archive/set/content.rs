@@ -155,7 +155,9 @@ impl Set {
                 if media_type::is_nondistributable(&descriptor.media_type) {
                     continue;
                 }
-                if !past.contains(digest.to_string().as_str()) {
+                let is_past = past.contains(digest.to_string().as_str())
+                    || self.previous_blobs.contains_key(digest);
+                if !is_past {
                     missing.push(digest.to_string());
                     continue;
                 }

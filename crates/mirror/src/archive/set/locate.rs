@@ -11,7 +11,7 @@ use net::web::{self, WebFile};
 
 use crate::archive::file::{ArchiveFile, LocalArchive, RecentRead, WebArchive};
 use crate::archive::listing::{self, END, FILES_LIMIT, LISTING_LIMIT_BYTES};
-use crate::archive::name::{file_name, parse_file_name};
+use crate::archive::name::NamedSet;
 use crate::archive::read::unreadable;
 use crate::archive::source::{ArchiveSource, WebArchives};
 use crate::archive::walk::walk;
@@ -24,12 +24,12 @@ const ARCHIVES: &str = "archives";
 /// Requests for files of a web server at a time.
 const REQUESTS: usize = 8;
 
-/// The files of one sequence; where none is called as ours are, all tar files.
+/// The files of one set; where none is called as those of a set are, all tar files.
 #[derive(Debug)]
 pub(in crate::archive) struct Located {
     /// By number, or by name.
     files: Vec<ArchiveFile>,
-    sequence: Option<u64>,
+    set: Option<NamedSet>,
 }
 
 impl Located {
@@ -57,7 +57,7 @@ impl Located {
             let found = search(path, DEPTH).map_err(|e| unreadable(path, e))?;
             return Self::of_files(path, whole_files(&found)?);
         }
-        let Some((sequence, _)) = named(path) else {
+        let Some((set, _)) = named(path) else {
             let members = members(path, Path::new(ARCHIVES))?;
             if !members.is_empty() {
                 return Self::of_files(path, members);
@@ -69,7 +69,7 @@ impl Located {
             _ => Path::new("."),
         };
         let mut beside = search(folder, 0).map_err(|e| unreadable(folder, e))?;
-        beside.retain(|other| named(other).is_some_and(|(other, _)| other == sequence));
+        beside.retain(|other| named(other).is_some_and(|(other, _)| other == set));
         Self::of_files(path, whole_files(&beside)?)
     }
 
@@ -83,11 +83,10 @@ impl Located {
         let numbered = |it: LocalArchive| (named(&it.path), it);
         let files = files.into_iter().map(numbered).collect();
         let order = |it: &LocalArchive| it.path.to_path_buf();
-        let (files, sequence) = one_sequence(&path.display().to_string(), files, order)?;
+        let (files, set) = one_set(&path.display().to_string(), files, order)?;
         let mut pairs = files.windows(2);
-        let is_twice = |two: &&[LocalArchive]| {
-            sequence.is_some() && named(&two[0].path) == named(&two[1].path)
-        };
+        let is_twice =
+            |two: &&[LocalArchive]| set.is_some() && named(&two[0].path) == named(&two[1].path);
         if let Some([one, other]) = pairs.find(is_twice) {
             let reason = format!("the same file is {} as well", other.path.display());
             return Err(Error::invalid(one.path.display().to_string(), reason));
@@ -95,18 +94,15 @@ impl Located {
         let files = files.into_iter().map(ArchiveFile::Local);
         Ok(Self {
             files: files.collect(),
-            sequence,
+            set,
         })
     }
 
     async fn find_on_web(place: &WebArchives) -> Result<Self, Error> {
         let last = place.url.path_segments().and_then(Iterator::last);
         let named = last.filter(|name| name.ends_with(END));
-        let (files, sequence) = match (named, named.and_then(parse_file_name)) {
-            (_, Some((sequence, number))) => {
-                let files = numbered(place, sequence, number).await?;
-                (files, Some(sequence))
-            }
+        let (files, set) = match (named, named.and_then(NamedSet::parse)) {
+            (_, Some((set, number))) => (numbered(place, set, number).await?, Some(set)),
             (Some(name), None) => {
                 let file = place.server.file(&place.url).await?;
                 (vec![(name.to_owned(), file)], None)
@@ -119,7 +115,7 @@ impl Located {
             .map(|(name, file)| ArchiveFile::Web(WebArchive::new(file, &name, runtime, &recent)));
         Ok(Self {
             files: files.collect(),
-            sequence,
+            set,
         })
     }
 
@@ -129,11 +125,11 @@ impl Located {
 
     /// Errors: Invalid – a number is left out.
     pub(in crate::archive) fn check_numbers(&self) -> Result<(), Error> {
-        let Some(sequence) = self.sequence else {
+        let Some(set) = self.set else {
             return Ok(());
         };
         for (number, file) in self.files.iter().enumerate() {
-            let name = file_name(sequence, number);
+            let name = set.file_name(number);
             if file.name() != Some(&name) {
                 return Err(missing(&name));
             }
@@ -143,8 +139,8 @@ impl Located {
 
     /// Errors: Invalid – the names have another one.
     pub(in crate::archive) fn check_sequence(&self, sequence: u64) -> Result<(), Error> {
-        match (self.sequence, self.files.first()) {
-            (Some(named), Some(file)) if named != sequence => {
+        match (self.set, self.files.first()) {
+            (Some(NamedSet::Sequence(named)), Some(file)) if named != sequence => {
                 let reason =
                     format!("it is called as sequence {named}, its metadata says {sequence}");
                 Err(Error::invalid(file.to_string(), reason))
@@ -159,7 +155,7 @@ impl Located {
         match (self.files.iter().find(has_name), &self.files[..]) {
             (Some(file), _) => Ok(file),
             // One that was given another name.
-            (None, [only]) if self.sequence.is_none() => Ok(only),
+            (None, [only]) if self.set.is_none() => Ok(only),
             (None, _) => Err(missing(name)),
         }
     }
@@ -200,8 +196,8 @@ fn missing(name: &str) -> Error {
     Error::invalid(name, "this file of the set is missing")
 }
 
-fn named(path: &Path) -> Option<(u64, usize)> {
-    parse_file_name(path.file_name()?.to_str()?)
+fn named(path: &Path) -> Option<(NamedSet, usize)> {
+    NamedSet::parse(path.file_name()?.to_str()?)
 }
 
 /// Files of a set, each with the version that its web server has.
@@ -209,10 +205,10 @@ type WebFiles = Vec<(String, WebFile)>;
 
 /// The set of a file on a web server, whose listing may be off: the numbers up to the first one that is missing, and at
 /// least up to `number`.
-async fn numbered(place: &WebArchives, sequence: u64, number: usize) -> Result<WebFiles, Error> {
+async fn numbered(place: &WebArchives, set: NamedSet, number: usize) -> Result<WebFiles, Error> {
     let mut files = Vec::new();
     for next in 0..FILES_LIMIT {
-        let name = file_name(sequence, next);
+        let name = set.file_name(next);
         let url = place.url.join(&name);
         let url = url.map_err(|e| Error::invalid("URL of archives", e.to_string()))?;
         match place.server.file(&url).await {
@@ -225,7 +221,7 @@ async fn numbered(place: &WebArchives, sequence: u64, number: usize) -> Result<W
 }
 
 /// The set in a folder of a web server.
-async fn listed(place: &WebArchives) -> Result<(WebFiles, Option<u64>), Error> {
+async fn listed(place: &WebArchives) -> Result<(WebFiles, Option<NamedSet>), Error> {
     let page = place.server.page(&place.url, LISTING_LIMIT_BYTES).await;
     let page = page.map_err(|error| match error {
         Error::Forbidden { reason } => Error::Forbidden {
@@ -234,42 +230,51 @@ async fn listed(place: &WebArchives) -> Result<(WebFiles, Option<u64>), Error> {
         error => error,
     })?;
     let found = listing::archives(&page)?.into_iter();
-    let found = found.map(|(name, url)| (parse_file_name(&name), (name, url)));
-    let (found, sequence) = one_sequence(&web::shown(&page.url), found.collect(), Clone::clone)?;
+    let found = found.map(|(name, url)| (NamedSet::parse(&name), (name, url)));
+    let (found, set) = one_set(&web::shown(&page.url), found.collect(), Clone::clone)?;
     let files = stream::iter(found).map(|(name, url)| async move {
         let file = place.server.file(&url).await?;
         Ok::<_, Error>((name, file))
     });
     let files = files.buffered(REQUESTS).try_collect().await?;
-    Ok((files, sequence))
+    Ok((files, set))
 }
 
-/// Sequence and number of a file, by its name.
-type FileNumber = Option<(u64, usize)>;
+/// Set and number of a file, by its name.
+type FileNumber = Option<(NamedSet, usize)>;
 
-/// The files of the only sequence, by number and `order`; where none is called as ours are, all.
+/// The files of the only set, by number and `order`; where none is called as those of a set are, all.
 ///
-/// Errors: Invalid – several sequences.
-fn one_sequence<T, K: Ord>(
+/// Errors: Invalid – several sets.
+fn one_set<T, K: Ord>(
     place: &str,
     mut files: Vec<(FileNumber, T)>,
     order: impl Fn(&T) -> K,
-) -> Result<(Vec<T>, Option<u64>), Error> {
-    let sequences: BTreeSet<u64> = files.iter().filter_map(|it| Some(it.0?.0)).collect();
-    if sequences.len() > 1 {
-        let all: Vec<_> = sequences.iter().map(u64::to_string).collect();
+) -> Result<(Vec<T>, Option<NamedSet>), Error> {
+    let sets: BTreeSet<NamedSet> = files.iter().filter_map(|it| Some(it.0?.0)).collect();
+    if sets.len() > 1 {
+        let sequence = |set: &NamedSet| match set {
+            NamedSet::Sequence(sequence) => Some(sequence.to_string()),
+            NamedSet::V2 => None,
+        };
+        let all: Vec<_> = sets.iter().filter_map(sequence).collect();
+        let others = if sets.contains(&NamedSet::V2) {
+            " and of oc-mirror v2"
+        } else {
+            ""
+        };
         let reason = format!(
-            "it has archives of the sequences {}: name a file of one of them",
+            "it has archives of the sequences {}{others}: name a file of one of them",
             all.join(", ")
         );
         return Err(Error::invalid(place, reason));
     }
-    let sequence = sequences.into_iter().next();
-    if sequence.is_some() {
+    let set = sets.into_iter().next();
+    if set.is_some() {
         files.retain(|(number, _)| number.is_some());
     }
     files.sort_by_key(|(number, file)| (*number, order(file)));
-    Ok((files.into_iter().map(|(_, file)| file).collect(), sequence))
+    Ok((files.into_iter().map(|(_, file)| file).collect(), set))
 }
 
 /// Tar files below a folder. Links to folders are not followed, as the peer does not.

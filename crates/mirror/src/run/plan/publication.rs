@@ -1,18 +1,22 @@
 //! The plan of a publication: an archive set into a target.
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use oci::{Repository, Tag};
 use serde_json::Value;
 
 use crate::archive::Set;
-use crate::content::ImageContent;
+use crate::content::{ImageContent, SelectedImage};
 use crate::history::{MetadataStore, Pruning, SAME_SEQUENCE, SequenceStep, held, step};
 use crate::names;
-use crate::operators::{Original, folder_of, template};
+use crate::operators::{Original, archived_name, folder_of, template};
 use crate::publish::{HeldBlobs, MirrorTarget};
 use crate::run::outcome::MetadataWrites;
 use crate::run::select::refuse_equal_names;
 use crate::run::setup::blocking;
+
+/// Requests for images of former archives at a time.
+const CHECKS: usize = 8;
 
 /// Whether a run from archives has something to publish.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub enum PlannedPublication {
 pub struct Publication {
     /// Its images.
     pub content: ImageContent,
+    /// Images of former archives that the target lacks.
+    pub(in crate::run) unpublished: Vec<SelectedImage>,
     /// Images to prune; none after `std::mem::take`.
     pub pruning: Pruning,
     pub(in crate::run) catalogs: Vec<ArchivedCatalog>,
@@ -68,13 +74,27 @@ pub async fn publication(
     if is_checked && step(there.as_ref(), archived)? == SequenceStep::Nothing {
         return Ok(PlannedPublication::Nothing(SAME_SEQUENCE));
     }
+    let unpublished = if archived.single_use {
+        unpublished(&set, target).await?
+    } else {
+        Vec::new()
+    };
     let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);
     let coming = &archived.past_associations;
     let pruning = Pruning::plan(archived.uid, past, coming, target).await?;
-    let held = held(past, target)?;
+    let mut held = held(past, target)?;
+    for (digest, repositories) in set.previous_blobs() {
+        for repository in repositories {
+            let place = target.place(repository)?;
+            held.entry(digest.clone())
+                .or_default()
+                .insert(place.repository);
+        }
+    }
     blocking(move || {
         Ok(PlannedPublication::Publish(Box::new(Publication {
             content: set.content()?,
+            unpublished,
             pruning,
             catalogs: archived_catalogs(&set)?,
             metadata: MetadataWrites {
@@ -86,6 +106,21 @@ pub async fn publication(
         })))
     })
     .await
+}
+
+/// Images of former archives that the target lacks, where no metadata says which ones were published there.
+///
+/// Errors: those of the target.
+async fn unpublished(set: &Set, target: &MirrorTarget) -> Result<Vec<SelectedImage>, Error> {
+    let previous = set.previous_images()?;
+    let checks = stream::iter(previous).map(|image| async move {
+        let place = target.place(&image.wanted.repository)?;
+        let name = place.with_digest(image.digest.clone());
+        let there = target.client.manifest_digest(&name).await?;
+        Ok::<_, Error>(there.is_none().then_some(image.wanted))
+    });
+    let checked: Vec<_> = checks.buffered(CHECKS).try_collect().await?;
+    Ok(checked.into_iter().flatten().collect())
 }
 
 /// Blocking.
@@ -101,7 +136,10 @@ fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
             let reason = format!("{name} is not among the operators of the configuration");
             Error::invalid("metadata", reason)
         })?;
-        let (repository, tag) = names::catalog::rebuilt(operator, &original.root)?;
+        let (repository, tag) = match archived_name::of_archive(set, &folder)? {
+            Some(named) => named,
+            None => names::catalog::rebuilt(operator, &original.root)?,
+        };
         Ok(ArchivedCatalog {
             name: name.clone(),
             original,

@@ -28,6 +28,11 @@ const OFFERS_LIMIT_BYTES: u64 = 4 << 20;
 /// Units: bytes. The signatures of one release take a few thousand.
 const SIGNATURES_LIMIT_BYTES: u64 = 16 << 20;
 
+/// Why images are in neither an archive nor a target.
+const UNPUBLISHED: &str = "an archive before this one has it, and the target does not: publish the archives before it first, or pack one with --since that has all";
+const ABSENT: &str =
+    "the archive does not have it: it could not be mirrored when the archive was packed";
+
 /// Publishes an archive set: the images, then the catalogs that name them, then the upgrade graph.
 ///
 /// Errors: an image that cannot be sent, unless the run continues on errors; a catalog or the upgrade graph.
@@ -37,6 +42,12 @@ pub(in crate::run) async fn publication(
     target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
     let held = std::mem::take(&mut publication.held);
+    let unpublished = std::mem::take(&mut publication.unpublished);
+    if let (Some(first), false) = (unpublished.first(), setup.limits.continue_on_error) {
+        let others = unpublished.len() - 1;
+        let reason = format!("{} and {others} other images: {UNPUBLISHED}", first.source);
+        return Err(Error::conflict(reason));
+    }
     let Publication {
         content,
         catalogs,
@@ -46,9 +57,18 @@ pub(in crate::run) async fn publication(
     let (limits, progress) = (setup.limits, setup.progress);
     let published = publish(content, &*set, target, held, limits, progress).await;
     let mirror = &set.metadata().past_mirror.mirror;
+    let sent = published.images.iter();
+    let sent = sent.filter_map(|&it| content.images.get(it).cloned());
+    let there: Vec<_> = sent.chain(set.previous_images()?).collect();
     let mut outcome = RunOutcome::of(content, published, target, mirror, limits)?;
     let previous = set.previous_images()?;
     outcome.results.remember(&previous, target, mirror)?;
+    outcome.results.add_built(&there, target, mirror)?;
+    let unpublished = unpublished.into_iter().map(|it| (it, UNPUBLISHED));
+    let absent = set.absent().iter().cloned().map(|it| (it, ABSENT));
+    let lacking = unpublished.chain(absent);
+    let lacking = lacking.map(|(image, why)| (image, Error::conflict(why)));
+    outcome.failed.extend(lacking);
     let archives = set.clone();
     let read = move || Ok((signatures(&archives)?, boot_image_offers(&archives)?));
     let (signatures, offers) = blocking(read).await?;
@@ -92,7 +112,10 @@ fn signatures(set: &Set) -> Result<Vec<(String, Bytes)>, Error> {
         let name = path.trim_start_matches(SIGNATURES);
         Ok((name.to_owned(), place.read(SIGNATURES_LIMIT_BYTES)?))
     });
-    read.collect()
+    let mut signatures: Vec<_> = read.collect::<Result<_, Error>>()?;
+    let detached = set.detached_signatures()?;
+    signatures.extend(detached.iter().map(|it| (it.file_name(), it.config_map())));
+    Ok(signatures)
 }
 
 /// The offers of boot images.

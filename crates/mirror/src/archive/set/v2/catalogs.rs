@@ -1,0 +1,175 @@
+//! Catalogs, and the images that they name.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use catalog::Document;
+use model::Error;
+use model::image_set::OperatorSelection;
+use model::mirror_metadata::ImageType;
+use oci::{Digest, Reference, Registry, Repository, Tag};
+use serde::Deserialize;
+
+use super::WORKSPACE;
+use super::selection::Selection;
+use super::tree::StorageTree;
+use crate::archive::set::Set;
+use crate::image_source::ImageSource;
+use crate::names;
+
+/// Folder of catalogs in the workspace, and those below a catalog's folder.
+const CATALOGS: &str = "operator-catalogs";
+const FILTERED: &str = "filtered-catalogs";
+const FILES: &str = "catalog-config";
+/// The largest public catalog takes a quarter, in one of its files. Units: bytes.
+const FILE_LIMIT_BYTES: u64 = 512 << 20;
+const BUNDLE: &str = "olm.bundle";
+
+/// The members of a bundle with images.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BundleImages {
+    #[serde(default)]
+    image: String,
+    #[serde(default)]
+    related_images: Option<Vec<RelatedImage>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RelatedImage {
+    #[serde(default)]
+    image: String,
+}
+
+/// A catalog that the tree has: as it was filtered, or whole.
+struct KeptCatalog {
+    /// Its tag in the tree.
+    tag: Tag,
+    /// Folder of its files.
+    folder: String,
+}
+
+/// Adds a catalog and the images that it names.
+///
+/// Errors: Invalid – a malformed name or file; Internal – the archive cannot be read.
+pub(super) fn add(
+    selection: &mut Selection<'_>,
+    operator: &OperatorSelection,
+) -> Result<(), Error> {
+    let Selection { set, tree, .. } = *selection;
+    let repository = names::v2::catalog_repository(operator)?;
+    let given = names::v2::catalog_tag(operator)?;
+    let by_digest = names::v2::catalog_digest(operator);
+    let source = source(operator, &repository)?;
+    let original = original(tree, &repository, given.as_ref(), by_digest);
+    let kept = original.and_then(|it| kept(set, tree, operator, &repository, &it));
+    let digest = kept
+        .as_ref()
+        .and_then(|kept| tree.tagged(&repository, &kept.tag));
+    if let (Some(kept), Some(_)) = (&kept, digest) {
+        for source in named_images(set, &kept.folder)? {
+            let name = (source.repository.clone(), names::v2::tag(&source));
+            selection.add(name, source, ImageType::OperatorBundle);
+        }
+    }
+    let by_digest = || digest.map_or_else(|| names::v2::tag(&source), names::v2::tag_of_digest);
+    let tag = given.unwrap_or_else(by_digest);
+    let name = (repository, tag);
+    selection.put(name, source, ImageType::OperatorCatalog, digest.cloned());
+    Ok(())
+}
+
+/// The digest of the catalog at its source.
+fn original(
+    tree: &StorageTree,
+    repository: &Repository,
+    tag: Option<&Tag>,
+    by_digest: Option<Digest>,
+) -> Option<Digest> {
+    by_digest.or_else(|| tree.tagged(repository, tag?).cloned())
+}
+
+/// The catalog in the workspace. Other configurations may have filtered it as well: their packages, or former archives, tell
+/// them from this one.
+fn kept(
+    set: &Set,
+    tree: &StorageTree,
+    operator: &OperatorSelection,
+    repository: &Repository,
+    original: &Digest,
+) -> Option<KeptCatalog> {
+    let component = names::v2::catalog_component(operator);
+    let folder = format!("{WORKSPACE}{CATALOGS}/{component}/{}", original.hex());
+    if operator.packages.is_empty() && operator.full {
+        let by_digest = names::v2::tag_of_digest(original);
+        let given = names::v2::catalog_tag(operator).ok().flatten();
+        return Some(KeptCatalog {
+            tag: given.unwrap_or(by_digest),
+            folder: format!("{folder}/{FILES}/"),
+        });
+    }
+    let filtered = format!("{folder}/{FILTERED}/");
+    let tags = set.below(&filtered).filter_map(|(path, _)| {
+        let (tag, _) = path.strip_prefix(&filtered)?.split_once('/')?;
+        tag.parse().ok()
+    });
+    let tags: BTreeSet<String> = tags.map(|tag: Tag| tag.to_string()).collect();
+    let candidates = tags.iter().filter_map(|tag| {
+        let tag: Tag = tag.parse().ok()?;
+        let digest = tree.tagged(repository, &tag)?;
+        let folder = format!("{filtered}{tag}/{FILES}/");
+        let is_here = set.blob(digest).is_some();
+        let has_packages = packages(set, &folder) == selected_packages(operator);
+        Some(((has_packages, is_here), KeptCatalog { tag, folder }))
+    });
+    let best = candidates.max_by_key(|(rank, _)| *rank);
+    best.map(|(_, kept)| kept)
+}
+
+/// The packages of a filtered catalog, each of which has a folder.
+fn packages<'a>(set: &'a Set, folder: &'a str) -> BTreeSet<&'a str> {
+    let files = set.below(folder);
+    let names = files.filter_map(|(path, _)| Some(path.strip_prefix(folder)?.split_once('/')?.0));
+    names.collect()
+}
+
+fn selected_packages(operator: &OperatorSelection) -> BTreeSet<&str> {
+    let packages = operator.packages.iter();
+    packages.map(|package| package.name.as_str()).collect()
+}
+
+/// The images of all bundles.
+fn named_images(set: &Set, folder: &str) -> Result<Vec<Reference>, Error> {
+    let mut files = Vec::new();
+    for (path, place) in set.below(folder) {
+        files.push((PathBuf::from(path), place.read(FILE_LIMIT_BYTES)?.to_vec()));
+    }
+    let mut named = BTreeSet::new();
+    let each = |document: Document| {
+        if document.schema == BUNDLE {
+            let bundle = serde_json::from_str(&document.json);
+            let bundle: BundleImages =
+                bundle.map_err(|e| Error::invalid(document.origin.to_string(), e.to_string()))?;
+            let related = bundle.related_images.into_iter().flatten();
+            named.extend(related.map(|it| it.image).chain([bundle.image]));
+        }
+        Ok::<_, Error>(())
+    };
+    // Faults of documents were found when the catalog was filtered.
+    catalog::read_files(files.into_iter(), catalog::cores(), each)?;
+    let images = named.iter().filter_map(|name| names::reference(name).ok());
+    Ok(images.collect())
+}
+
+/// The reference of a catalog; that of a folder is a layout.
+fn source(operator: &OperatorSelection, repository: &Repository) -> Result<Reference, Error> {
+    match operator.catalog.parse()? {
+        ImageSource::Registry(reference) => Ok(reference),
+        ImageSource::Layout(layout) => Ok(Reference {
+            registry: Registry::Layout(layout.folder),
+            repository: repository.clone(),
+            tag: None,
+            digest: None,
+        }),
+    }
+}
