@@ -13,6 +13,8 @@ use crate::content::{SelectedImage, Why};
 use crate::image_source::ImageSource;
 use crate::names;
 
+/// Tag of images without one.
+const LATEST: &str = "latest";
 /// Hexadecimal digits of a digest that distinguish untagged images of one repository.
 const DIGITS: usize = 8;
 
@@ -138,7 +140,7 @@ fn named(
         ("", Target::Tag(tag)) => tag,
         ("", Target::Digest(_)) => match &source.tag {
             Some(tag) => tag.clone(),
-            None => "latest".parse()?,
+            None => LATEST.parse()?,
         },
         (other, _) => other.parse()?,
     };
@@ -168,6 +170,14 @@ pub(crate) fn make_unique(wanted: &mut [SelectedImage]) {
             it.tag = names::tag_of_digest(digest, DIGITS);
         }
     }
+}
+
+/// Whether the image has its tag from [`named`] or [`make_unique`], since its source has none.
+pub(crate) fn is_distinguished(image: &SelectedImage) -> bool {
+    let (None, Some(digest)) = (&image.source.tag, &image.source.digest) else {
+        return false;
+    };
+    image.tag.as_str() == LATEST || image.tag == names::tag_of_digest(digest, DIGITS)
 }
 
 pub(crate) fn platforms(instances: &[image_set::Instance]) -> Vec<Platform> {

@@ -103,8 +103,9 @@ fn subjects(content: &ImageContent, begin: usize) -> Subjects {
     for (number, image) in content.images.iter().enumerate().skip(begin) {
         let origin = SourceRepository::of(&image.wanted.source);
         for manifest in content.manifests_of(&image.digest) {
-            // A referrers index is no image: nothing is attached to it.
-            if manifest.digest == image.digest && stands_in_for(&image.wanted.tag).is_some() {
+            // A referrers index is no image: nothing is attached to it. It lists artifacts of another digest than its own.
+            let is_index = stands_in_for(&image.wanted.tag).is_some_and(|it| it != image.digest);
+            if manifest.digest == image.digest && is_index {
                 continue;
             }
             let subject = (origin.clone(), manifest.digest.clone());

@@ -9,11 +9,12 @@
 mod association;
 mod previous_runs;
 mod prune;
+mod runs;
 mod sequence;
 mod store;
 
 pub use association::held;
-pub(crate) use association::{layers, name, repository_in};
+pub(crate) use association::{layers, name, place, repository_in};
 pub(crate) use previous_runs::without;
 pub use previous_runs::{NextMetadata, PlannedRun, PreviousRuns};
 pub use prune::{Pruning, prune};

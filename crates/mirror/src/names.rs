@@ -12,6 +12,16 @@ use oci::{Reference, Repository, Tag, Transport};
 const DEFAULT_REGISTRY: &str = "docker.io";
 const DEFAULT_NAMESPACE: &str = "library";
 
+/// Who else gives images their names in the target: users' policies and scripts depend on them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// The peer's v1.
+    #[default]
+    V1,
+    /// The peer's v2: see [`v2`].
+    V2,
+}
+
 /// A reference in a configuration or chart: without a host it is of docker.io.
 ///
 /// Errors: Invalid – it is malformed.

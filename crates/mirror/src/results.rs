@@ -3,7 +3,7 @@
 //! The files are made of [`MirrorResults`] alone; only [`write`] touches the disk. The one invariant: the policies resolve
 //! each mirrored image to its own name in the target.
 //!
-//! Source: results of the peer's v1, and of its v2 for optional ones.
+//! Source: results of the peer's v1, and of its v2 for optional ones and for [`v2_files`].
 
 mod catalogs;
 mod file;
@@ -12,15 +12,17 @@ mod mirrors;
 mod outcome;
 mod policy;
 mod tools;
+mod v2;
 pub(crate) mod yaml;
 
 use model::Error;
 
 pub(crate) use catalogs::checked_template;
 pub use file::{Copied, ResultFile};
-pub use folder::{write, write_manifests};
+pub use folder::{replace, write, write_manifests};
 pub use outcome::{MirrorResults, MirroredCatalog, MirroredImage};
 pub use tools::{archive_mapping, mapping};
+pub use v2::{FOLDER as V2_FOLDER, v2_files};
 
 /// Optional results.
 #[derive(Debug, Clone, Copy, Default)]

@@ -23,6 +23,7 @@ mod resolve;
 mod select;
 mod setup;
 mod subtract;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -36,7 +37,7 @@ use crate::history::{MetadataStore, PreviousRuns};
 use crate::publish::MirrorTarget;
 use crate::results;
 
-pub use explain::{mapping, publication_mapping, reasons};
+pub use explain::{manifest_mapping, mapping, publication_mapping, reasons};
 pub use outcome::RunOutcome;
 pub use plan::{
     ArchivesPlan, CopyPlan, PlannedArchives, PlannedCopy, PlannedPublication, PreparedCatalog,
@@ -63,7 +64,8 @@ pub async fn prepare(
     let boot_images = boot_images::artifacts(setup, boot_images, past).await?;
     let resolved = resolve::images(setup, images, boot_images, past).await?;
     let remaining = subtract::mirrored_images(resolved, past)?;
-    let attached = attach::artifacts(setup, remaining).await?;
+    let mut attached = attach::artifacts(setup, remaining).await?;
+    tags::keep(&mut attached, past)?;
     plan::contents(setup, selection, attached).await
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use mirror::archive::Set;
+use mirror::names::Naming;
 use mirror::platform::{ReleaseSources, public_graph_data, usual_graph_base};
 use mirror::progress::RunProgress;
 use mirror::publish::{MirrorTarget, TransferLimits};
@@ -72,6 +73,7 @@ impl CarryIn {
             skip_missing: false,
             with_attached: true,
             catalogs: CatalogForm::Pinned,
+            naming: Naming::default(),
             workspace: &workspace,
             now: service::clock::now().timestamp(),
             progress,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ::mirror::names::Naming;
 use ::mirror::older::{self, Copy, LoadedCatalog};
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::TransferLimits;
@@ -180,6 +181,7 @@ impl CatalogArgs {
             skip_missing: false,
             with_attached: false,
             catalogs: CatalogForm::default(),
+            naming: Naming::default(),
             workspace: &workspace,
             now: service::clock::now().timestamp(),
             progress,

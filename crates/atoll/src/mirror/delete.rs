@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ::mirror::config::{self, Configuration};
 use ::mirror::deletion::{self, DeletionPlan, List};
+use ::mirror::names::Naming;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::{MirrorTarget, TransferLimits};
 use ::mirror::run::{CatalogForm, Setup};
@@ -103,6 +104,7 @@ impl DeleteArgs {
             skip_missing: false,
             with_attached: false,
             catalogs: CatalogForm::default(),
+            naming: Naming::default(),
             workspace,
             now: service::clock::now().timestamp(),
             progress,

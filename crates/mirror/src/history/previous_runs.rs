@@ -84,6 +84,17 @@ impl PreviousRuns {
         self
     }
 
+    /// The history of the next run, whose images are compared with those of an `earlier` run. Without one, all are mirrored
+    /// again.
+    #[must_use]
+    pub fn since(last: MirrorMetadata, earlier: Option<MirrorMetadata>) -> Self {
+        let Some(mut earlier) = earlier.filter(|it| it.uid == last.uid) else {
+            return Self::new(Some(last)).forgotten();
+        };
+        earlier.past_mirror.sequence = last.past_mirror.sequence;
+        Self::new(Some(earlier))
+    }
+
     /// Only associations that the target has as well: images deleted there are mirrored again.
     ///
     /// Errors: as [`MetadataStore::read`].
@@ -99,6 +110,20 @@ impl PreviousRuns {
             self.keys.retain(|key, _| there.contains(key));
         }
         Ok(self)
+    }
+
+    /// The tags that images of previous runs have, each with its place and the repository of its source.
+    pub(crate) fn tag_owners(&self) -> impl Iterator<Item = (String, String, String)> {
+        let past = self.metadata.iter().flat_map(|it| &it.past_associations);
+        let images = past.filter(|it| !association::is_part(it));
+        images.map(|it| {
+            let source = association::repository_of(&it.name).to_owned();
+            (
+                association::place_of(it).to_owned(),
+                it.tag_symlink.clone(),
+                source,
+            )
+        })
     }
 
     /// Metadata of the previous run.

@@ -36,7 +36,10 @@ pub fn step(
     if there.is_some() && own == has {
         return Ok(SequenceStep::Nothing);
     }
-    if own == next {
+    // A target without the set takes any archive that has all of its images.
+    let own_images = &archive.past_mirror.associations;
+    let is_complete = !own_images.is_empty() && archive.past_associations == *own_images;
+    if own == next || (there.is_none() && is_complete) {
         return Ok(SequenceStep::Publish);
     }
     let remedy = match own.saturating_sub(1) {

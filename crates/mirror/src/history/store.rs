@@ -17,6 +17,7 @@ use oci_client::Client;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::runs;
 use crate::archive::{METADATA, METADATA_LIMIT_BYTES, metadata_of};
 use crate::names;
 use crate::publish::MirrorTarget;
@@ -34,6 +35,8 @@ const NO_TIME: &str = "0001-01-01T00:00:00Z";
 pub enum MetadataStore {
     /// Below this folder.
     Folder(PathBuf),
+    /// In this folder, with a file for each run.
+    Runs(PathBuf),
     /// In this image.
     Image {
         client: Client,
@@ -99,7 +102,28 @@ impl MetadataStore {
                 let file = folder.join(METADATA);
                 blocking(move || read_file(&file)).await
             }
+            Self::Runs(folder) => {
+                let folder = folder.clone();
+                blocking(move || runs::newest(&folder, None)).await
+            }
             Self::Image { client, reference } => read_image(client, reference).await,
+        }
+    }
+
+    /// The metadata of the last run before a time; none where there was none, or the store keeps the last run alone. Units:
+    /// seconds since 1970.
+    ///
+    /// Errors: as [`Self::read`].
+    pub async fn read_before(&self, time: i64) -> Result<Option<MirrorMetadata>, Error> {
+        match self {
+            Self::Runs(folder) => {
+                let folder = folder.clone();
+                blocking(move || runs::newest(&folder, Some(time))).await
+            }
+            Self::Folder(_) | Self::Image { .. } => {
+                let last = self.read().await?;
+                Ok(last.filter(|it| it.past_mirror.timestamp < time))
+            }
         }
     }
 
@@ -115,6 +139,10 @@ impl MetadataStore {
                         .map_err(|e| Error::internal(format!("writing {}", file.display()), e))
                 };
                 blocking(write).await
+            }
+            Self::Runs(folder) => {
+                let folder = folder.clone();
+                blocking(move || runs::add(&folder, &metadata)).await
             }
             Self::Image { client, reference } => write_image(client, reference, metadata).await,
         }
@@ -135,7 +163,7 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|e| Err(Error::internal("keeping metadata", e)))
 }
 
-fn read_file(path: &Path) -> Result<Option<MirrorMetadata>, Error> {
+pub(super) fn read_file(path: &Path) -> Result<Option<MirrorMetadata>, Error> {
     let failed = |e| Error::internal(format!("reading {}", path.display()), e);
     let file = match File::open(path) {
         Ok(file) => file,
@@ -155,7 +183,7 @@ fn read_file(path: &Path) -> Result<Option<MirrorMetadata>, Error> {
     metadata_of(&bytes).map(Some).map_err(wrong)
 }
 
-fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
+pub(super) fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_folder(folder)?;
     let mut part = tempfile::Builder::new()

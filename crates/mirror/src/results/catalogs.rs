@@ -33,15 +33,25 @@ pub(super) fn sources(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error>
     outcome.catalogs.iter().map(file).collect()
 }
 
+/// As [`sources`], under names that do not depend on the other catalogs: `cs-<last component>-<tag>`.
+///
+/// Errors: as there.
+pub(super) fn v2_sources(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error> {
+    let mut taken = BTreeSet::new();
+    let file = |catalog: &MirroredCatalog| {
+        let name = free(&mut taken, &v2_name("cs", catalog));
+        let source = source(catalog, &name)?;
+        let path = format!("{name}.yaml");
+        Ok(ResultFile::new(path, yaml::document(&source)?))
+    };
+    outcome.catalogs.iter().map(file).collect()
+}
+
 /// A ClusterCatalog for each catalog.
 pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error> {
     let mut taken = BTreeSet::new();
     let file = |catalog: &MirroredCatalog| {
-        let path = catalog.repository.as_str();
-        let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
-        let tag = catalog.destination.target().to_string();
-        let tag: String = tag.chars().take(TAG_LIMIT).collect();
-        let name = free(&mut taken, &label(&format!("cc-{last}-{tag}")));
+        let name = free(&mut taken, &v2_name("cc", catalog));
         let object = json!({
             "apiVersion": "olm.operatorframework.io/v1",
             "kind": "ClusterCatalog",
@@ -57,6 +67,15 @@ pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<ResultFile
         ))
     };
     outcome.catalogs.iter().map(file).collect()
+}
+
+/// Name of an object. Source: the peer's v2.
+fn v2_name(prefix: &str, catalog: &MirroredCatalog) -> String {
+    let path = catalog.repository.as_str();
+    let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
+    let tag = catalog.destination.target().to_string();
+    let tag: String = tag.chars().take(TAG_LIMIT).collect();
+    label(&format!("{prefix}-{last}-{tag}"))
 }
 
 fn source(catalog: &MirroredCatalog, name: &str) -> Result<Value, Error> {

@@ -15,6 +15,9 @@ use crate::folder::sync_folders;
 /// Results are readable for all users.
 const FOLDER_MODE: u32 = 0o755;
 
+/// Objects of an earlier run, until they are removed.
+const OLD: &str = ".old";
+
 /// Runs that may end in one second. Units: seconds that later names are ahead.
 const AHEAD: u64 = 60;
 
@@ -42,6 +45,50 @@ pub fn write(
     write_as("results", workspace, time, files, copied)
 }
 
+/// Writes the files into `workspace`, in place of those of previous runs: the folder `replaced` is replaced as a whole, so that
+/// it has no object of an earlier run.
+///
+/// Blocking. Errors: as [`write`].
+pub fn replace(
+    workspace: &Path,
+    replaced: &str,
+    files: &[ResultFile],
+    copied: &[Copied],
+) -> Result<(), Error> {
+    let part = written(workspace, files, copied)?;
+    let failed = |e| Error::internal(format!("writing results to {}", workspace.display()), e);
+    let put = || {
+        sync_folders(part.path())?;
+        let old = part.path().join(OLD);
+        let named = workspace.join(replaced);
+        match fs::rename(&named, &old) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        move_all(part.path(), workspace, &old)?;
+        durable::sync_folder(workspace)
+    };
+    put().map_err(failed)
+}
+
+/// Moves what is in a folder into another one, except `kept`. Folders that are there are merged.
+fn move_all(from: &Path, to: &Path, kept: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, there) = (entry.path(), to.join(entry.file_name()));
+        if path == kept {
+            continue;
+        }
+        if entry.file_type()?.is_dir() && there.is_dir() {
+            move_all(&path, &there, kept)?;
+            durable::sync_folder(&there)?;
+        } else {
+            fs::rename(&path, &there)?;
+        }
+    }
+    Ok(())
+}
+
 fn write_as(
     name: &str,
     workspace: &Path,
@@ -49,6 +96,13 @@ fn write_as(
     files: &[ResultFile],
     copied: &[Copied],
 ) -> Result<PathBuf, Error> {
+    let part = written(workspace, files, copied)?;
+    finish(part, workspace, name, time)
+        .map_err(|e| Error::internal(format!("writing results to {}", workspace.display()), e))
+}
+
+/// Writes the files into a new folder of `workspace`, which is removed with the result.
+fn written(workspace: &Path, files: &[ResultFile], copied: &[Copied]) -> Result<TempDir, Error> {
     let paths = files.iter().map(|file| &file.path);
     for path in paths.chain(copied.iter().map(|file| &file.path)) {
         let mut parts = Path::new(path).components();
@@ -71,7 +125,7 @@ fn write_as(
         let mut content = file.from.open()?;
         put(part.path(), &file.path, &mut content).map_err(|e| unwritten(&file.path, e))?;
     }
-    finish(part, workspace, name, time).map_err(failed)
+    Ok(part)
 }
 
 fn begin(workspace: &Path) -> io::Result<TempDir> {

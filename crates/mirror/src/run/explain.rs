@@ -1,5 +1,7 @@
 //! Dry runs: the names in the target, and the reasons.
 
+use std::collections::BTreeSet;
+
 use model::Error;
 use oci::{Reference, Repository, Tag};
 
@@ -43,6 +45,29 @@ pub fn mapping(prepared: &PreparedRun, target: &MirrorTarget) -> Result<String, 
     let catalogs = prepared.catalogs.iter().map(|it| &it.catalog);
     let catalogs = catalogs.map(|it| (&it.name, &it.repository, &it.tag));
     of(&prepared.content, catalogs, target)
+}
+
+/// The manifests of indexes by source, one a line: those of [`mapping`] have the indexes alone. Without a target, the names are
+/// those in an archive.
+///
+/// Errors: as [`mapping`].
+pub fn manifest_mapping(
+    content: &ImageContent,
+    target: Option<&MirrorTarget>,
+) -> Result<String, Error> {
+    let mut lines = BTreeSet::new();
+    for image in &content.images {
+        let wanted = &image.wanted;
+        let place = match target {
+            Some(target) => target.place(&wanted.repository)?.to_string(),
+            None => format!("file://{}", wanted.repository),
+        };
+        let source = wanted.source.without_version();
+        let manifests = content.manifests_of(&image.digest).into_iter();
+        let parts = manifests.filter(|manifest| manifest.digest != image.digest);
+        lines.extend(parts.map(|part| format!("{source}@{0}={place}@{0}\n", part.digest)));
+    }
+    Ok(lines.into_iter().collect())
 }
 
 /// As [`mapping`], of archives.

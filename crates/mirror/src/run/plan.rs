@@ -22,7 +22,7 @@ pub use self::publication::{PlannedPublication, Publication, publication};
 use super::attach::AttachedImages;
 use super::select::SetSelection;
 use super::setup::{CatalogForm, Setup};
-use crate::content::{ResolvedImage, SelectedImage};
+use crate::content::ResolvedImage;
 use crate::folder::NamedFile;
 use crate::operators::{self, Choice, Original};
 use crate::platform::{GraphData, Releases};
@@ -55,7 +55,6 @@ pub(super) async fn contents(
         notes: of_images,
     } = attached;
     notes.extend(of_images);
-    notes.extend(clashes(content.images.iter().chain(&mirrored)));
     let pins = match setup.catalogs {
         CatalogForm::Pinned => pins(content.images.iter().chain(&mirrored)),
         CatalogForm::Tagged | CatalogForm::Original => BTreeMap::new(),
@@ -144,25 +143,6 @@ fn with_selected_versions(mirror: &MirrorSelection, releases: &Releases) -> Mirr
         mirror.additional_images.push(base);
     }
     mirror
-}
-
-/// Warnings for different images that have one name in the target.
-fn clashes<'a>(images: impl Iterator<Item = &'a ResolvedImage>) -> Vec<String> {
-    let mut first = BTreeMap::new();
-    let mut notes = Vec::new();
-    for image in images {
-        let SelectedImage {
-            repository, tag, ..
-        } = &image.wanted;
-        let other: &ResolvedImage = first.entry((repository, tag)).or_insert(image);
-        if other.digest != image.digest {
-            notes.push(format!(
-                "{} and {} have the same name in the target, {repository}:{tag}, which only one of them gets",
-                other.wanted.source, image.wanted.source
-            ));
-        }
-    }
-    notes
 }
 
 /// Pinned references, by the references with tags that catalogs have.

@@ -1,5 +1,7 @@
 //! Stage 1, select: an image set becomes the catalogs, releases, charts and images that it names.
 
+mod v2_names;
+
 use std::collections::HashMap;
 
 use model::Error;
@@ -8,6 +10,7 @@ use oci::{Repository, Tag};
 use tempfile::TempDir;
 
 use super::setup::Setup;
+use crate::names::Naming;
 use crate::select::{SelectOptions, Selected, select};
 
 /// The record of this stage.
@@ -36,7 +39,10 @@ pub(super) async fn image_set(
         skip_missing: setup.skip_missing,
     };
     let mirror = &setup.set.mirror;
-    let selected = select(setup.client, mirror, last, options, setup.progress).await?;
+    let mut selected = select(setup.client, mirror, last, options, setup.progress).await?;
+    if setup.naming == Naming::V2 {
+        v2_names::rename(&mut selected)?;
+    }
     let names = selected.catalogs.iter();
     refuse_equal_names(names.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
     Ok(SetSelection { selected, scratch })

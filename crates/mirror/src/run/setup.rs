@@ -6,6 +6,7 @@ use model::Error;
 use model::image_set::ImageSet;
 use oci_client::Client;
 
+use crate::names::Naming;
 use crate::platform::ReleaseSources;
 use crate::progress::RunProgress;
 use crate::publish::TransferLimits;
@@ -24,6 +25,8 @@ pub struct Setup<'a> {
     /// Mirror the attached artifacts of images: signatures, attestations, SBOMs.
     pub with_attached: bool,
     pub catalogs: CatalogForm,
+    /// Names of images in the target.
+    pub naming: Naming,
     /// Folder for temporary files; it exists.
     pub workspace: &'a Path,
     /// Units: seconds since 1970.

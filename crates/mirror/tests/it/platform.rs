@@ -5,6 +5,7 @@ use std::path::Path;
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
 use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::names::Naming;
 use mirror::platform::ReleaseSources;
 use mirror::progress::RunProgress;
 use mirror::publish::TransferLimits;
@@ -124,6 +125,7 @@ impl Platform {
             skip_missing: false,
             with_attached: false,
             catalogs: CatalogForm::default(),
+            naming: Naming::V1,
             workspace: self.folder.path(),
             now: 1_795_241_937,
             progress,

@@ -6,6 +6,7 @@ use std::path::Path;
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
 use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::names::Naming;
 use mirror::operators::OpenedCatalog;
 use mirror::progress::RunProgress;
 use mirror::publish::{MirrorTarget, TransferLimits};
@@ -114,6 +115,7 @@ pub(crate) fn setup<'a>(
         skip_missing: false,
         with_attached: true,
         catalogs: CatalogForm::default(),
+        naming: Naming::V1,
         workspace,
         now: 1_795_241_937,
         progress,

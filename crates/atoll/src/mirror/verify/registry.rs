@@ -1,6 +1,7 @@
 //! Verification of a registry against an image set.
 
 use ::mirror::history::MetadataStore;
+use ::mirror::names::Naming;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::{MirrorTarget, TransferLimits};
 use ::mirror::run::{CatalogForm, Setup};
@@ -78,6 +79,7 @@ impl MirrorVerifyArgs {
             skip_missing: false,
             with_attached: false,
             catalogs: CatalogForm::default(),
+            naming: Naming::default(),
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress,

@@ -11,7 +11,8 @@ use crate::archive::{Contents, Extra, MemberKind, SIGNATURES, SetPlan, Signer, s
 use crate::content::SourceBlob;
 use crate::helm;
 use crate::history::{NextMetadata, PreviousRuns, stored};
-use crate::operators::{folder_of, index_path, template};
+use crate::names::Naming;
+use crate::operators::{archived_name, folder_of, index_path, template};
 use crate::platform::{BOOT_IMAGE_OFFERS, GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
 use crate::run::record::next;
@@ -60,7 +61,7 @@ pub fn archives(
     }
     let contents = Contents {
         metadata: metadata.clone(),
-        extras: extras(prepared)?,
+        extras: extras(prepared, setup.naming)?,
         content: &prepared.content,
         carried: &carried,
     };
@@ -73,7 +74,7 @@ pub fn archives(
 }
 
 /// Members besides images and metadata: catalogs, upgrade graph, boot-image offers, release signatures, charts.
-fn extras(prepared: &PreparedRun) -> Result<Vec<Extra>, Error> {
+fn extras(prepared: &PreparedRun, naming: Naming) -> Result<Vec<Extra>, Error> {
     let mut extras = Vec::new();
     for PreparedCatalog {
         catalog,
@@ -86,6 +87,10 @@ fn extras(prepared: &PreparedRun) -> Result<Vec<Extra>, Error> {
         extras.push(Extra::local(index_path(&folder), index.clone())?);
         let template = catalog.template.as_ref();
         extras.extend(template.map(|it| template::extra(&folder, it)));
+        if naming != Naming::default() {
+            let (repository, tag) = (&catalog.repository, &catalog.tag);
+            extras.push(archived_name::extra(&folder, repository, tag));
+        }
     }
     if let Some(graph) = &prepared.releases.graph {
         extras.push(Extra::local(GRAPH_DATA, graph.file.clone())?);

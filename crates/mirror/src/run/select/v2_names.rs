@@ -1,0 +1,32 @@
+//! Names of the peer's v2 for selected images, in place of those of its v1.
+
+use model::Error;
+
+use crate::additional_images::is_distinguished;
+use crate::names::v2;
+use crate::section::Section;
+use crate::select::Selected;
+
+/// Renames catalogs, and images that their sources name by digest. Releases have the same names in both.
+///
+/// Errors: Invalid – the name of a catalog's folder is no repository.
+pub(super) fn rename(selected: &mut Selected) -> Result<(), Error> {
+    for wanted in &mut selected.wanted {
+        let is_named_by_v1 = match Section::of(wanted.kind) {
+            Some(Section::Operator) => true,
+            // Other tags are those of the configuration.
+            Some(Section::Generic) => is_distinguished(wanted),
+            Some(Section::Release) | None => false,
+        };
+        if is_named_by_v1 && wanted.source.registry.folder().is_none() {
+            wanted.tag = v2::tag(&wanted.source);
+        }
+    }
+    for catalog in &mut selected.catalogs {
+        catalog.repository = v2::catalog_repository(&catalog.operator)?;
+        let digest = &catalog.opened.digest;
+        let tag = v2::catalog_tag(&catalog.operator)?;
+        catalog.tag = tag.unwrap_or_else(|| v2::tag_of_digest(digest));
+    }
+    Ok(())
+}
