@@ -46,8 +46,7 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         };
     line.arguments.run.mark_as_oc_mirror();
     if is_v2 {
-        // oc-mirror v2 has no such flag: it always continues after an error.
-        line.arguments.run.set_continue_on_error();
+        line.arguments.run.use_v2();
     }
     match super::run(&line.arguments) {
         Ok(()) => ExitCode::SUCCESS,

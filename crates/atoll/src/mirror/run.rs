@@ -14,10 +14,12 @@ use std::path::Path;
 
 use ::mirror::config::{self, Configuration};
 use ::mirror::history::{MetadataStore, PreviousRuns};
+use ::mirror::names::Naming;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::TransferLimits;
 use ::mirror::run::{CatalogForm, Setup};
 use ::mirror::workspace::Workspace;
+use chrono::NaiveTime;
 use model::image_set::ImageSet;
 use service::Error;
 
@@ -26,6 +28,9 @@ pub(super) use self::error::RunError;
 pub(crate) use self::flags::RunArgs;
 pub(super) use self::progress::{ProgressFormat, with_progress};
 pub(super) use self::report::report_failures;
+
+/// Folder of the history in a workspace. Source: oc-mirror v2.
+const HISTORY: &str = ".history";
 
 /// Mirrors the image set.
 ///
@@ -49,7 +54,8 @@ impl RunArgs {
     fn catalog_form(&self) -> CatalogForm {
         if self.keep_catalogs {
             CatalogForm::Original
-        } else if self.skip_image_pin {
+        } else if self.skip_image_pin || self.is_v2 {
+            // oc-mirror v2 leaves tags in catalogs: an ImageTagMirrorSet leads to them.
             CatalogForm::Tagged
         } else {
             CatalogForm::Pinned
@@ -63,15 +69,21 @@ impl RunArgs {
     ) -> Result<(Option<MetadataStore>, PreviousRuns), model::Error> {
         let storage = setup.set.storage.as_ref();
         let store = storage.map(|it| self.registries.store(it)).transpose()?;
-        let stored = match &store {
-            Some(store) => store.read().await?,
-            None => None,
+        // oc-mirror v2 has its history in the workspace; a copy between registries has none.
+        let packs = matches!(self.target, Some(Destination::ArchiveSet(_)));
+        let own = (self.is_v2 && packs).then(|| MetadataStore::Runs(self.dir.join(HISTORY)));
+        let store = store.or(own);
+        let Some(source) = &store else {
+            return Ok((store, PreviousRuns::default()));
         };
-        let previous = PreviousRuns::new(stored);
-        let previous = if self.ignore_history {
-            previous.forgotten()
-        } else {
-            previous
+        let last = source.read().await?;
+        let previous = match (last, self.since) {
+            (Some(last), Some(since)) => {
+                let time = since.and_time(NaiveTime::MIN).and_utc().timestamp();
+                PreviousRuns::since(last, source.read_before(time).await?)
+            }
+            (last, _) if self.ignore_history => PreviousRuns::new(last).forgotten(),
+            (last, _) => PreviousRuns::new(last),
         };
         Ok((store, previous))
     }
@@ -120,6 +132,7 @@ impl RunArgs {
             skip_missing: self.skip_missing,
             with_attached: !self.remove_signatures,
             catalogs: self.catalog_form(),
+            naming: if self.is_v2 { Naming::V2 } else { Naming::V1 },
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress: &progress,

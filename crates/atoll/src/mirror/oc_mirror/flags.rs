@@ -97,10 +97,6 @@ pub(super) static FLAGS: &[Flag] = &[
         "registries.d",
         Refused("signature policies of this machine are not read"),
     ),
-    value(
-        "since",
-        Refused("--ignore-history mirrors all images again"),
-    ),
 ];
 
 /// Short flags.

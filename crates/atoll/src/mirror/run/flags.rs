@@ -2,14 +2,19 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use ::mirror::archive::ArchiveSource;
+use chrono::NaiveDate;
 use clap::Args;
 
 use super::destination::Destination;
 use super::progress::ProgressFormat;
 use crate::mirror::registry_args::RegistryArgs;
 use crate::mirror::release_args::ReleaseArgs;
+
+/// Folder of results and history. Source: oc-mirror v2.
+const V2_FOLDER: &str = "working-dir";
 
 /// Target, source and options of a run.
 #[derive(Debug, Clone, Args)]
@@ -32,6 +37,9 @@ pub(crate) struct RunArgs {
     /// Mirror all images again, also those of past runs
     #[arg(long)]
     pub(super) ignore_history: bool,
+    /// Mirror the images that are new since the last run before this date (yyyy-MM-dd, UTC)
+    #[arg(long, value_name = "DATE", conflicts_with = "ignore_history")]
+    pub(super) since: Option<NaiveDate>,
     /// Disable pruning of images that left the image set, and skip the sequence check
     #[arg(long)]
     pub(super) skip_pruning: bool,
@@ -44,6 +52,9 @@ pub(crate) struct RunArgs {
     /// Print the plan without mirroring; writes mapping.txt and, for a registry, pruning-plan.json
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// As --dry-run, and mapping.txt has the manifests of multi-architecture images, too
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) dry_run_manifest_lists: bool,
     /// Only write mirror policies and mapping of all images that archives have mirrored
     #[arg(long, requires = "from")]
     pub(super) manifests_only: bool,
@@ -80,6 +91,9 @@ pub(crate) struct RunArgs {
     /// Flags without effect are reported instead of refused: oc-mirror accepts them.
     #[arg(skip)]
     pub(super) is_oc_mirror: bool,
+    /// Names, results and history are those of oc-mirror v2.
+    #[arg(skip)]
+    pub(super) is_v2: bool,
     /// Manifests for clusters are not written: the target's address is one of this machine alone.
     #[arg(skip)]
     pub(super) without_manifests: bool,
@@ -100,8 +114,32 @@ impl RunArgs {
         self.without_manifests = true;
     }
 
-    /// Sets `--continue-on-error`.
-    pub(in crate::mirror) fn set_continue_on_error(&mut self) {
+    /// Takes over the habits of oc-mirror v2: it always continues after an error, never prunes, and works in a folder beside
+    /// the archives.
+    pub(in crate::mirror) fn use_v2(&mut self) {
+        self.is_v2 = true;
         self.continue_on_error = true;
+        let archives = match (&self.target, &self.from) {
+            (Some(Destination::ArchiveSet(folder)), _) => Some(folder.clone()),
+            (_, Some(from)) => folder_of(Path::new(from)),
+            _ => None,
+        };
+        self.dir = archives.unwrap_or_else(|| self.dir.clone()).join(V2_FOLDER);
     }
+
+    /// Whether nothing is mirrored.
+    pub(super) fn is_dry(&self) -> bool {
+        self.dry_run || self.dry_run_manifest_lists
+    }
+}
+
+/// The folder of archives of this machine that a path names; none for a URL.
+fn folder_of(from: &Path) -> Option<PathBuf> {
+    if from.to_str().is_some_and(ArchiveSource::is_url) {
+        return None;
+    }
+    if from.is_file() {
+        return from.parent().map(Path::to_path_buf);
+    }
+    Some(from.to_path_buf())
 }

@@ -25,7 +25,8 @@ impl RunArgs {
             return Ok(());
         }
         let images = pruning.images;
-        if self.skip_pruning {
+        // Images that left the set stay until `delete` removes them, as with oc-mirror v2.
+        if self.skip_pruning || self.is_v2 {
             terminal::notice(&format!(
                 "pruning skipped: {images} images that left the image set are kept"
             ));

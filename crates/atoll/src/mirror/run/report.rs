@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::mirror::content::{LeftOut, SelectedImage};
+use ::mirror::content::{ImageContent, LeftOut, SelectedImage};
 use ::mirror::progress::Amount;
 use ::mirror::publish::MirrorTarget;
 use ::mirror::results::{self, Forms};
@@ -11,6 +11,9 @@ use ::mirror::run::{self, PreparedRun, RunOutcome, Setup};
 use super::error::RunError;
 use super::flags::RunArgs;
 use crate::terminal;
+
+/// Folder of a dry run's mapping. Source: oc-mirror v2.
+const V2_DRY_RUN: &str = "dry-run";
 
 impl RunArgs {
     /// Prints notes, broken catalog rules and the explanation of `--why`.
@@ -34,9 +37,24 @@ impl RunArgs {
         }
     }
 
-    pub(super) fn write_mapping(&self, mapping: &str) -> Result<(), model::Error> {
-        let path = self.dir.join("mapping.txt");
-        std::fs::write(&path, mapping)
+    /// Writes the mapping of a dry run, with the manifests of indexes where they are wanted.
+    pub(super) fn write_mapping(
+        &self,
+        mut mapping: String,
+        content: &ImageContent,
+        target: Option<&MirrorTarget>,
+    ) -> Result<(), model::Error> {
+        if self.dry_run_manifest_lists {
+            mapping.push_str(&run::manifest_mapping(content, target)?);
+        }
+        let folder = if self.is_v2 {
+            self.dir.join(V2_DRY_RUN)
+        } else {
+            self.dir.clone()
+        };
+        let path = folder.join("mapping.txt");
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&path, mapping))
             .map_err(|e| model::Error::internal(format!("writing {}", path.display()), e))?;
         terminal::print(&format!(
             "dry run: nothing was mirrored; mapping written to {}",
@@ -51,6 +69,13 @@ impl RunArgs {
         setup: Setup<'_>,
         outcome: &results::MirrorResults,
     ) -> Result<PathBuf, model::Error> {
+        if self.is_v2 {
+            let files = results::v2_files(outcome)?;
+            let replaced = results::V2_FOLDER;
+            let write = || results::replace(&self.dir, replaced, &files, &outcome.charts);
+            tokio::task::block_in_place(write)?;
+            return Ok(self.dir.join(replaced));
+        }
         let forms = Forms {
             mirror_sets: self.all_results,
             cluster_catalogs: self.all_results,

@@ -28,9 +28,9 @@ impl RunArgs {
             PlannedArchives::Archives(archives) => *archives,
         };
         report_plan(&prepared, &archives);
-        if self.dry_run {
+        if self.is_dry() {
             let mapping = results::archive_mapping(&prepared.content);
-            self.write_mapping(&mapping)?;
+            self.write_mapping(mapping, &prepared.content, None)?;
         } else {
             let (signer, store) = (signer.as_ref(), store.as_ref());
             let all = &mut prepared;

@@ -31,9 +31,9 @@ impl RunArgs {
             }
             PlannedCopy::Copy(plan) => *plan,
         };
-        if self.dry_run {
+        if self.is_dry() {
             let mapping = run::mapping(&prepared, target)?;
-            self.write_mapping(&mapping)?;
+            self.write_mapping(mapping, &prepared.content, Some(target))?;
             self.write_pruning(&plan.pruning, target)?;
             return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
         }
@@ -69,9 +69,9 @@ impl RunArgs {
                 }
                 PlannedPublication::Publish(publication) => *publication,
             };
-        if self.dry_run {
+        if self.is_dry() {
             let mapping = run::publication_mapping(&publication, target)?;
-            self.write_mapping(&mapping)?;
+            self.write_mapping(mapping, &publication.content, Some(target))?;
             self.write_pruning(&publication.pruning, target)?;
             return Ok(());
         }

@@ -27,6 +27,7 @@ impl RunArgs {
             why,
             why_refused,
             ignore_history,
+            since,
             skip_missing,
             remove_signatures,
             all_results,
@@ -40,6 +41,7 @@ impl RunArgs {
             ("--why", why.is_some()),
             ("--why-refused", *why_refused),
             ("--ignore-history", *ignore_history),
+            ("--since", since.is_some()),
             ("--skip-missing", *skip_missing),
             ("--remove-signatures", *remove_signatures),
         ];
