@@ -12,7 +12,7 @@ use oci::{Reference, Repository, Tag, Transport};
 const DEFAULT_REGISTRY: &str = "docker.io";
 const DEFAULT_NAMESPACE: &str = "library";
 
-/// Who else gives images their names in the target: users' policies and scripts depend on them.
+/// The naming scheme of images in the target. Users' policies and scripts depend on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Naming {
     /// The peer's v1.

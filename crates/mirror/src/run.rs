@@ -46,6 +46,7 @@ pub use plan::{
 };
 pub use push::push_catalogs;
 pub use setup::{CatalogForm, Setup};
+use tags::TagOwners;
 
 /// Selects what the set names, and prepares the content that previous runs did not mirror: to `target`, or else to archives.
 ///
@@ -59,13 +60,16 @@ pub async fn prepare(
     let past = resolve::PastImages { previous, target };
     let last = previous.metadata().map(|it| &it.past_mirror);
     let mut selection = select::image_set(setup, last).await?;
-    let images = std::mem::take(&mut selection.selected.wanted);
+    let mut images = std::mem::take(&mut selection.selected.wanted);
+    let owners = TagOwners::of(past, &images)?;
+    let mut notes = owners.rename_pinned(&mut images)?;
     let boot_images = &selection.selected.releases.boot_images;
     let boot_images = boot_images::artifacts(setup, boot_images, past).await?;
-    let resolved = resolve::images(setup, images, boot_images, past).await?;
+    let mut resolved = resolve::images(setup, images, boot_images, past).await?;
+    notes.extend(owners.rename_resolved(&mut resolved)?);
     let remaining = subtract::mirrored_images(resolved, past)?;
     let mut attached = attach::artifacts(setup, remaining).await?;
-    tags::keep(&mut attached, past)?;
+    attached.notes.extend(notes);
     plan::contents(setup, selection, attached).await
 }
 

@@ -32,7 +32,7 @@ pub struct Set {
     members: BTreeMap<String, Spot>,
     /// Digests from the index, of members whose names lack theirs.
     digests: BTreeMap<String, Digest>,
-    /// Blobs of former archives whose metadata does not list them, with the repositories that have each.
+    /// Blobs of previous archives whose metadata does not list them, with the repositories that have each.
     previous_blobs: BTreeMap<Digest, BTreeSet<Repository>>,
     /// Selected images that the run could not mirror.
     absent: Vec<SelectedImage>,
@@ -113,7 +113,7 @@ impl Set {
         self.place(&name::blob(digest))
     }
 
-    /// Blobs of former archives whose metadata does not list them, with the repositories that have each.
+    /// Blobs of previous archives whose metadata does not list them, with the repositories that have each.
     pub(crate) fn previous_blobs(&self) -> &BTreeMap<Digest, BTreeSet<Repository>> {
         &self.previous_blobs
     }
@@ -264,7 +264,7 @@ pub fn describe(source: impl Into<ArchiveSource>) -> Result<MirrorMetadata, Erro
     }
 }
 
-/// First members of a set, which tell its form.
+/// First members of a set, which show its format.
 enum FirstMembers {
     /// Of this tool, or of the peer's v1.
     Own(SetHead),

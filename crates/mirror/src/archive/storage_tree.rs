@@ -25,7 +25,7 @@ pub(super) enum TreeFile {
 }
 
 impl TreeFile {
-    /// The file of a member; none for other members, and for former digests of tags.
+    /// The file of a member; none for other members, and for previous digests of tags.
     pub(super) fn parse(path: &str) -> Option<Self> {
         let path = path.strip_prefix(ROOT)?;
         if let Some(blob) = path.strip_prefix(BLOBS) {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_tree_are_told_by_their_paths() {
+    fn paths_of_the_tree_are_parsed() {
         let digest = Digest::sha256(b"");
         let hex = digest.hex();
         let repository: Repository = "a/b".parse().unwrap();

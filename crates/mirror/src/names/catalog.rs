@@ -54,7 +54,15 @@ pub fn rebuilt(
 pub fn named(operator: &OperatorSelection) -> Result<(Repository, Option<Tag>), Error> {
     let parts = CatalogNameParts::of(operator);
     let is_layout = ImageSource::is_layout(&operator.catalog);
-    let repository = parts.path.to_lowercase().parse().map_err(|error| {
+    let whole = parts.path.to_lowercase();
+    let repository = whole
+        .parse::<Repository>()
+        .or_else(|error| match whole.rsplit_once('/') {
+            // The folders above, such as `.ibm-pak`, may be none of a repository.
+            Some((_, last)) if is_layout => last.parse().map_err(|_| error),
+            _ => Err(error),
+        });
+    let repository = repository.map_err(|error: Error| {
         let reason = format!("{error}; choose a name with targetCatalog");
         Error::invalid(operator.catalog.clone(), reason)
     })?;
@@ -191,6 +199,12 @@ mod tests {
         for (catalog, renamed, unique, target) in [
             ("oci:///Srv/cat", ["", "", ""], "/Srv/cat", "srv/cat:e3b0c4"),
             ("oci://oci/cat:v9", ["", "", ""], "oci/cat:v9", "oci/cat:v9"),
+            (
+                "oci:///root/.ibm-pak/data/publish/Cloud-Catalog",
+                ["", "", "v1"],
+                "root/.ibm-pak/data/publish/Cloud-Catalog:v1",
+                "cloud-catalog:v1",
+            ),
             ("oci:///srv/cat", ["", "", "v9"], "srv/cat:v9", "srv/cat:v9"),
             (
                 "oci:///srv/cat",

@@ -71,7 +71,7 @@ pub fn replace(
     put().map_err(failed)
 }
 
-/// Moves what is in a folder into another one, except `kept`. Folders that are there are merged.
+/// Moves the entries of a folder into another one, except `kept`. Folders that both have are merged.
 fn move_all(from: &Path, to: &Path, kept: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

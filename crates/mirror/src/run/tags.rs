@@ -1,47 +1,94 @@
-//! Tags in the target that several sources have: each keeps the image that has it first.
+//! Tags in the target that images of several sources have: each keeps the source that has it first.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use model::Error;
+use oci::Digest;
 
-use super::attach::AttachedImages;
-use super::resolve::PastImages;
-use crate::content::ResolvedImage;
+use super::resolve::{PastImages, ResolvedImages};
+use crate::content::{ResolvedImage, SelectedImage};
+use crate::publish::MirrorTarget;
 use crate::{history, names};
 
-/// Gives each tag to one source only: to the one whose image previous runs put there, or else to the first of this run.
-/// Images of other sources get the tag of their digest, and a warning.
-///
-/// Errors: Invalid – a name does not fit into the target.
-pub(super) fn keep(attached: &mut AttachedImages, past: PastImages<'_>) -> Result<(), Error> {
-    let mut owners: BTreeMap<(String, String), String> = BTreeMap::new();
-    let owned = past.previous.tag_owners();
-    owners.extend(owned.map(|(place, tag, source)| ((place, tag), source)));
-    let mut notes = Vec::new();
-    for image in &mut attached.content.images {
-        let place = history::place(&image.wanted.repository, past.target)?;
-        let source = source_of(image);
-        match owners.entry((place, image.wanted.tag.to_string())) {
-            Entry::Vacant(free) => {
-                free.insert(source);
-            }
-            Entry::Occupied(owner) if *owner.get() == source => {}
-            Entry::Occupied(owner) => {
-                let own = names::v2::tag_of_digest(&image.digest);
-                notes.push(format!(
-                    "{} and {} have the same name in the target, {}:{}: the first one keeps it, the other one is {own} there",
-                    owner.get(), image.wanted.source, image.wanted.repository, image.wanted.tag
-                ));
-                image.wanted.tag = own;
+/// The source of each tag in the target: the one whose image previous runs put there, or else the first of this run.
+#[derive(Debug)]
+pub(super) struct TagOwners<'a> {
+    /// Repositories of sources, by place and tag.
+    sources: BTreeMap<(String, String), String>,
+    target: Option<&'a MirrorTarget>,
+}
+
+impl<'a> TagOwners<'a> {
+    /// Errors: Invalid – a name does not fit into the target.
+    pub(super) fn of(past: PastImages<'a>, wanted: &[SelectedImage]) -> Result<Self, Error> {
+        let previous = past.previous.tag_owners();
+        let mut owners = Self {
+            sources: previous
+                .map(|(place, tag, source)| ((place, tag), source))
+                .collect(),
+            target: past.target,
+        };
+        for image in wanted {
+            let key = owners.key(image)?;
+            owners
+                .sources
+                .entry(key)
+                .or_insert_with(|| source_of(image));
+        }
+        Ok(owners)
+    }
+
+    /// Gives images that their sources name by digest the tag of that digest, where another source has theirs.
+    ///
+    /// Errors: as [`Self::of`].
+    pub(super) fn rename_pinned(&self, wanted: &mut [SelectedImage]) -> Result<Vec<String>, Error> {
+        let mut notes = Vec::new();
+        for image in wanted {
+            if let Some(digest) = image.source.digest.clone() {
+                notes.extend(self.rename(image, &digest)?);
             }
         }
+        Ok(notes)
     }
-    attached.notes.extend(notes);
-    Ok(())
+
+    /// As [`Self::rename_pinned`], for images that their sources name by tag.
+    ///
+    /// Errors: as [`Self::of`].
+    pub(super) fn rename_resolved(
+        &self,
+        resolved: &mut ResolvedImages,
+    ) -> Result<Vec<String>, Error> {
+        let mut notes = Vec::new();
+        for ResolvedImage { wanted, digest } in &mut resolved.content.images {
+            notes.extend(self.rename(wanted, digest)?);
+        }
+        Ok(notes)
+    }
+
+    /// Renames an image whose tag another source has; the warning about it.
+    fn rename(&self, image: &mut SelectedImage, digest: &Digest) -> Result<Option<String>, Error> {
+        let Some(owner) = self.sources.get(&self.key(image)?) else {
+            return Ok(None);
+        };
+        if *owner == source_of(image) {
+            return Ok(None);
+        }
+        let own = names::v2::tag_of_digest(digest);
+        let note = format!(
+            "{owner} and {} have the same name in the target, {}:{}: the first one keeps it, the other one is {own} there",
+            image.source, image.repository, image.tag
+        );
+        image.tag = own;
+        Ok(Some(note))
+    }
+
+    fn key(&self, image: &SelectedImage) -> Result<(String, String), Error> {
+        let place = history::place(&image.repository, self.target)?;
+        Ok((place, image.tag.to_string()))
+    }
 }
 
 /// The repository of an image at its source.
-fn source_of(image: &ResolvedImage) -> String {
-    image.wanted.source.without_version().to_string()
+fn source_of(image: &SelectedImage) -> String {
+    image.source.without_version().to_string()
 }

@@ -82,7 +82,7 @@ impl Archive {
         self.add(former, digest.to_string());
     }
 
-    /// Leaves out a blob: a former archive has it.
+    /// Leaves out a blob: a previous archive has it.
     fn forget(&mut self, digest: &Digest) {
         let hex = digest.hex();
         self.members

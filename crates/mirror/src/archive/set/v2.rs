@@ -37,7 +37,7 @@ const WORKSPACE: &str = "working-dir/";
 /// Start of the configuration's name.
 const CONFIGURATION: &str = "isc_";
 const CONFIGURATION_LIMIT_BYTES: u64 = 16 << 20;
-/// Start of the names of files with the digests of former archives' blobs, one a line.
+/// Start of the names of files with the digests of previous archives' blobs, one a line.
 const HISTORY: &str = "working-dir/.history/.history-";
 /// Some four million digests. Units: bytes.
 const HISTORY_LIMIT_BYTES: u64 = 256 << 20;
@@ -119,7 +119,7 @@ impl Set {
         }
     }
 
-    /// Reads which blobs former archives had.
+    /// Reads which blobs previous archives had.
     fn take_history(&mut self, tree: &StorageTree) -> Result<(), Error> {
         let files: Vec<_> = self.below(HISTORY).map(|(_, place)| place).collect();
         for place in files {

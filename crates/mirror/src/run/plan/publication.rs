@@ -15,7 +15,7 @@ use crate::run::outcome::MetadataWrites;
 use crate::run::select::refuse_equal_names;
 use crate::run::setup::blocking;
 
-/// Requests for images of former archives at a time.
+/// Requests for images of previous archives at a time.
 const CHECKS: usize = 8;
 
 /// Whether a run from archives has something to publish.
@@ -31,7 +31,7 @@ pub enum PlannedPublication {
 pub struct Publication {
     /// Its images.
     pub content: ImageContent,
-    /// Images of former archives that the target lacks.
+    /// Images of previous archives that the target lacks.
     pub(in crate::run) unpublished: Vec<SelectedImage>,
     /// Images to prune; none after `std::mem::take`.
     pub pruning: Pruning,
@@ -108,7 +108,7 @@ pub async fn publication(
     .await
 }
 
-/// Images of former archives that the target lacks, where no metadata says which ones were published there.
+/// Images of previous archives that the target lacks, where no metadata says which ones were published there.
 ///
 /// Errors: those of the target.
 async fn unpublished(set: &Set, target: &MirrorTarget) -> Result<Vec<SelectedImage>, Error> {

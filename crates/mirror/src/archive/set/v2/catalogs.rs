@@ -89,8 +89,8 @@ fn original(
     by_digest.or_else(|| tree.tagged(repository, tag?).cloned())
 }
 
-/// The catalog in the workspace. Other configurations may have filtered it as well: their packages, or former archives, tell
-/// them from this one.
+/// The catalog in the workspace. Other configurations may have filtered it as well: this one has its packages, and is in this
+/// archive rather than in a previous one.
 fn kept(
     set: &Set,
     tree: &StorageTree,
@@ -140,10 +140,15 @@ fn selected_packages(operator: &OperatorSelection) -> BTreeSet<&str> {
 
 /// The images of all bundles.
 fn named_images(set: &Set, folder: &str) -> Result<Vec<Reference>, Error> {
-    let mut files = Vec::new();
-    for (path, place) in set.below(folder) {
-        files.push((PathBuf::from(path), place.read(FILE_LIMIT_BYTES)?.to_vec()));
-    }
+    let mut unread = None;
+    let files = set.below(folder);
+    let files = files.map_while(|(path, place)| match place.read(FILE_LIMIT_BYTES) {
+        Ok(bytes) => Some((PathBuf::from(path), bytes.to_vec())),
+        Err(error) => {
+            unread = Some(error);
+            None
+        }
+    });
     let mut named = BTreeSet::new();
     let each = |document: Document| {
         if document.schema == BUNDLE {
@@ -156,7 +161,10 @@ fn named_images(set: &Set, folder: &str) -> Result<Vec<Reference>, Error> {
         Ok::<_, Error>(())
     };
     // Faults of documents were found when the catalog was filtered.
-    catalog::read_files(files.into_iter(), catalog::cores(), each)?;
+    catalog::read_files(files, catalog::cores(), each)?;
+    if let Some(error) = unread {
+        return Err(error);
+    }
     let images = named.iter().filter_map(|name| names::reference(name).ok());
     Ok(images.collect())
 }

@@ -16,9 +16,9 @@ const LINK_LIMIT_BYTES: u64 = 256;
 pub(super) struct StorageTree {
     /// Paths of the blobs that the archive has.
     pub(super) blobs: BTreeMap<Digest, String>,
-    /// The manifests of repositories, also those whose bytes a former archive has.
+    /// The manifests of repositories, also those whose bytes a previous archive has.
     pub(super) manifests: BTreeSet<(Repository, Digest)>,
-    /// Repositories with each blob, here or in a former archive.
+    /// Repositories with each blob, here or in a previous archive.
     pub(super) layers: BTreeMap<Digest, BTreeSet<Repository>>,
     tags: BTreeMap<(Repository, Tag), Digest>,
 }
