@@ -8,6 +8,7 @@ mod describe;
 mod init;
 mod key;
 mod list;
+mod login_args;
 pub(crate) mod oc_mirror;
 mod registry_args;
 mod release_args;

@@ -9,6 +9,7 @@ mod challenge;
 mod download;
 mod error;
 mod failover;
+mod identity;
 mod layout;
 mod list;
 mod origin;
@@ -32,6 +33,7 @@ use net::resolve::Resolver;
 use net::trust::{self, Unchecked};
 use oci::Registry;
 
+pub use identity::ClientIdentity;
 pub use list::referrers_tag;
 pub use push::Provided;
 pub use source::{BlobSource, RemoteBlob, WebBlob, WebPart};
@@ -50,6 +52,8 @@ pub struct ClientOptions {
     pub credentials: Credentials,
     /// Certificates, as PEM, that are trusted besides the system's.
     pub ca_pem: Option<Vec<u8>>,
+    /// Certificate of this client, for registries that request one.
+    pub identity: Option<ClientIdentity>,
     /// Accept any certificate, and plain HTTP from a registry without TLS.
     pub insecure: bool,
     /// The same for single registries: hosts with their ports. Any certificate is accepted on all ports of such a host.
@@ -108,7 +112,10 @@ impl Client {
             let registries = options.insecure_registries.iter();
             Unchecked::Hosts(registries.map(|it| host(it).to_owned()).collect())
         };
-        let tls = trust::client_config(options.ca_pem.as_deref(), unchecked)?;
+        let mut tls = trust::client_config(options.ca_pem.as_deref(), unchecked)?;
+        if let Some(identity) = &options.identity {
+            tls.client_auth_cert_resolver = identity.resolver(tls.crypto_provider())?;
+        }
         let build = |timeout: Option<Duration>| {
             let builder = reqwest::Client::builder()
                 .connect_timeout(CONNECT_TIMEOUT)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
+use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -31,8 +32,17 @@ pub struct Credentials {
     helpers: BTreeMap<String, String>,
     /// Credential helper of all other registries.
     store: Option<String>,
+    /// In the place of all others.
+    everywhere: Option<Everywhere>,
     /// Cached logins of helpers, by registry. The lock is held while a helper runs.
     asked: Arc<Mutex<BTreeMap<String, Option<Login>>>>,
+}
+
+/// Access to all registries.
+#[derive(Debug, Clone)]
+enum Everywhere {
+    Login(Login),
+    Token(SecretString),
 }
 
 #[derive(Deserialize)]
@@ -54,6 +64,30 @@ impl Credentials {
     /// No logins.
     pub fn anonymous() -> Self {
         Self::default()
+    }
+
+    /// One login for all registries.
+    pub fn everywhere(login: Login) -> Self {
+        Self {
+            everywhere: Some(Everywhere::Login(login)),
+            ..Self::default()
+        }
+    }
+
+    /// One bearer token for all registries.
+    pub fn token_everywhere(token: SecretString) -> Self {
+        Self {
+            everywhere: Some(Everywhere::Token(token)),
+            ..Self::default()
+        }
+    }
+
+    /// The bearer token for all registries, if there is one.
+    pub(crate) fn token(&self) -> Option<&SecretString> {
+        match &self.everywhere {
+            Some(Everywhere::Token(token)) => Some(token),
+            Some(Everywhere::Login(_)) | None => None,
+        }
     }
 
     /// Adds `login` for `registry` (`host[:port]`, or with a path).
@@ -140,6 +174,7 @@ impl Credentials {
             store: store.filter(|name| !name.is_empty()),
             logins,
             unreadable,
+            everywhere: None,
             asked: Arc::default(),
         })
     }
@@ -153,6 +188,12 @@ impl Credentials {
         registry: &str,
         repository: Option<&Repository>,
     ) -> Result<Option<Login>, Error> {
+        if let Some(everywhere) = &self.everywhere {
+            return Ok(match everywhere {
+                Everywhere::Login(login) => Some(login.clone()),
+                Everywhere::Token(_) => None,
+            });
+        }
         let registry = normalized(registry);
         if let Some(name) = self.helpers.get(registry) {
             return self.ask(name, registry).await;

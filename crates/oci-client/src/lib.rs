@@ -16,6 +16,6 @@ mod mirrors;
 pub mod signature;
 
 pub use auth_file::registry_logins;
-pub use client::{Client, ClientOptions};
+pub use client::{Client, ClientIdentity, ClientOptions};
 pub use credentials::{Credentials, Login};
 pub use mirrors::{MirrorSource, Mirrors};

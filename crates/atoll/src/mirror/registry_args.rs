@@ -9,10 +9,10 @@ use ::mirror::publish::MirrorTarget;
 use ::mirror::target_name::TargetName;
 use clap::Args;
 use model::image_set::Storage;
-use oci_client::registry_logins;
 use oci_client::{Client, ClientOptions, Mirrors};
 
 use super::archives_args::AccessArgs;
+use super::login_args::{GivenLogin, SourceLoginArgs, TargetLoginArgs};
 
 /// Access to source registries.
 #[derive(Debug, Clone, Args)]
@@ -20,6 +20,8 @@ use super::archives_args::AccessArgs;
 pub(super) struct SourceRegistryArgs {
     #[command(flatten)]
     access: AccessArgs,
+    #[command(flatten)]
+    login: SourceLoginArgs,
     /// Allow plain HTTP for source registries
     #[arg(long)]
     source_use_http: bool,
@@ -37,6 +39,8 @@ pub(super) struct SourceRegistryArgs {
 pub(super) struct RegistryArgs {
     #[command(flatten)]
     sources: SourceRegistryArgs,
+    #[command(flatten)]
+    login: TargetLoginArgs,
     /// Maximum path components of repository names in the target; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_nested_paths: usize,
@@ -55,7 +59,7 @@ impl SourceRegistryArgs {
     pub(super) fn source(&self) -> Result<Client, model::Error> {
         Client::new(ClientOptions {
             mirrors: self.mirrors()?,
-            ..self.options(self.is_any())?
+            ..self.options(&self.login.given(), self.is_any())?
         })
     }
 
@@ -64,7 +68,8 @@ impl SourceRegistryArgs {
     /// Errors: as [`Self::source`]; Invalid – malformed image reference.
     pub(super) fn store(&self, storage: &Storage) -> Result<MetadataStore, model::Error> {
         let is_any = matches!(storage, Storage::Registry { skip_tls: true, .. });
-        MetadataStore::new(storage, &self.client(is_any || self.is_any())?)
+        let options = self.options(&self.login.given(), is_any || self.is_any())?;
+        MetadataStore::new(storage, &Client::new(options)?)
     }
 
     /// As [`AccessArgs::ca_pem`].
@@ -79,16 +84,18 @@ impl SourceRegistryArgs {
         self.source_use_http || self.source_skip_tls
     }
 
-    /// Client without mirrors.
-    fn client(&self, insecure: bool) -> Result<Client, model::Error> {
-        Client::new(self.options(insecure)?)
-    }
-
-    /// Client options with credentials and certificates.
-    fn options(&self, insecure: bool) -> Result<ClientOptions, model::Error> {
+    /// Client options with credentials and certificates of one side.
+    fn options(
+        &self,
+        login: &GivenLogin<'_>,
+        insecure: bool,
+    ) -> Result<ClientOptions, model::Error> {
+        let (trusted, identity) = login.certificates()?;
+        let ca_pem = [self.ca_pem()?.unwrap_or_default(), trusted].concat();
         Ok(ClientOptions {
-            credentials: registry_logins(self.access.authfile.as_deref())?,
-            ca_pem: self.ca_pem()?,
+            credentials: login.credentials(self.access.authfile.as_deref())?,
+            ca_pem: Some(ca_pem).filter(|pem| !pem.is_empty()),
+            identity,
             insecure,
             insecure_registries: self.access.insecure_registry.iter().cloned().collect(),
             plain_http_remedy: Some("--insecure-registry HOST[:PORT]"),
@@ -121,7 +128,7 @@ impl RegistryArgs {
     pub(super) fn target(&self, name: &TargetName) -> Result<MirrorTarget, model::Error> {
         let is_any = self.dest_use_http || self.dest_skip_tls;
         Ok(MirrorTarget {
-            client: self.sources.client(is_any)?,
+            client: Client::new(self.sources.options(&self.login.given(), is_any)?)?,
             registry: name.registry.clone(),
             namespace: name.namespace.clone(),
             max_components: self.max_nested_paths,

@@ -28,6 +28,7 @@ mod mirror_list;
 mod mirror_place;
 mod mirror_redirect;
 mod mirror_rules;
+mod mirror_v2;
 mod node;
 mod registry;
 mod rehearse;

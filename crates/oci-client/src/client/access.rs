@@ -6,6 +6,7 @@ use model::Error;
 use net::redirect;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
+use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
 use super::addresses::Scope;
@@ -59,7 +60,12 @@ impl Client {
                 Error::Unauthenticated { reason }
             })?;
         let login = self.login(scope).await?;
+        let token = self.0.credentials.token();
         let text = match (challenge, login.as_ref()) {
+            (_, None) if token.is_some() => {
+                let token = token.map_or("", |it| it.expose_secret());
+                format!("Bearer {token}")
+            }
             (Challenge::Basic, Some(login)) => login.basic(),
             (Challenge::Basic, None) => {
                 let reason = format!(

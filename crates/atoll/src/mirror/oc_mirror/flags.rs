@@ -18,13 +18,15 @@ pub(super) enum Meaning {
     Is(&'static str),
     /// The flag of ours that its negation stands for.
     Not(&'static str),
+    /// The flags of ours that its negation stands for.
+    NotEach(&'static [&'static str]),
     /// Accepted without effect.
     Nothing,
     /// Unsupported, with the reason or remedy.
     Refused(&'static str),
 }
 
-use Meaning::{Is, Not, Nothing, Refused};
+use Meaning::{Is, Not, NotEach, Nothing, Refused};
 
 const fn switch(name: &'static str, meaning: Meaning) -> Flag {
     Flag {
@@ -54,6 +56,22 @@ pub(super) static FLAGS: &[Flag] = &[
     switch("skip-verification", Nothing),
     switch("strict-archive", Nothing),
     switch("oci-insecure-signature-policy", Nothing),
+    switch("quiet", Nothing),
+    switch("cpu-prof", Nothing),
+    switch("mem-prof", Nothing),
+    // Archives and targets are never overwritten by another set.
+    switch("force", Nothing),
+    // For images in folders and in docker's daemon: registries get layers as they are.
+    value("src-shared-blob-dir", Nothing),
+    value("src-daemon-host", Nothing),
+    value("dest-shared-blob-dir", Nothing),
+    value("dest-daemon-host", Nothing),
+    value("dest-compress-format", Nothing),
+    value("dest-compress-level", Nothing),
+    switch("dest-compress", Nothing),
+    switch("dest-decompress", Nothing),
+    switch("dest-oci-accept-uncompressed-layers", Nothing),
+    switch("dest-precompute-digests", Nothing),
     // There is no cache, and no registry in front of it.
     value("cache-dir", Nothing),
     value("port", Nothing),
@@ -73,6 +91,7 @@ pub(super) static FLAGS: &[Flag] = &[
     value("workspace", Is("dir")),
     switch("src-tls-verify", Not("source-skip-tls")),
     switch("dest-tls-verify", Not("dest-skip-tls")),
+    switch("tls-verify", NotEach(&["source-skip-tls", "dest-skip-tls"])),
     switch("rebuild-catalogs", Not("keep-catalogs")),
     switch("manifests-only", Is("manifests-only")),
     switch(
@@ -100,7 +119,9 @@ pub(super) static FLAGS: &[Flag] = &[
 ];
 
 /// Short flags.
-pub(super) const SHORT: [(&str, &str); 4] = [
+pub(super) const SHORT: [(&str, &str); 6] = [
+    ("-f", "force"),
+    ("-q", "quiet"),
     ("-c", "config"),
     ("-d", "dir"),
     ("-v", "verbose"),
@@ -121,12 +142,13 @@ impl Flag {
             return match self.meaning {
                 Is(other) => Ok(vec![format!("--{other}"), given.to_owned()]),
                 Refused(why) => Err(refused(why)),
-                Not(_) | Nothing => Ok(Vec::new()),
+                Not(_) | NotEach(_) | Nothing => Ok(Vec::new()),
             };
         }
         let is_on = given.map_or(Ok(true), |given| is_on(name, &given))?;
         match (self.meaning, is_on) {
             (Is(other), true) | (Not(other), false) => Ok(vec![format!("--{other}")]),
+            (NotEach(others), false) => Ok(others.iter().map(|it| format!("--{it}")).collect()),
             (Refused(why), true) => Err(refused(why)),
             _ => Ok(Vec::new()),
         }

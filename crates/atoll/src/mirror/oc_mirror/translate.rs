@@ -93,7 +93,7 @@ fn leave_to_archive(own: &mut Vec<OsString>) {
 mod tests {
     use clap::Parser as _;
 
-    use super::super::flags::Meaning::{Is, Not};
+    use super::super::flags::Meaning::{Is, Not, NotEach};
     use super::*;
 
     fn own(line: &str) -> Result<String, String> {
@@ -122,6 +122,14 @@ mod tests {
                 "m --dest-tls-verify=false --src-tls-verify=true",
                 "m --dest-skip-tls",
             ),
+            (
+                "m --v2 --tls-verify=false -q --force --src-creds me:x --dest-no-creds file://d",
+                "m --source-skip-tls --dest-skip-tls --src-creds me:x --dest-no-creds file://d",
+            ),
+            (
+                "m --v2 --since=2026-11-20 --dest-compress-format gzip file://d",
+                "m --since=2026-11-20 file://d",
+            ),
             ("m --rebuild-catalogs=true --skip-cleanup", "m"),
             ("m --skip-image-pin=true", "m --skip-image-pin"),
             ("m --rebuild-catalogs=false", "m --keep-catalogs"),
@@ -149,6 +157,9 @@ mod tests {
             "m delete --v2 --generate --workspace file:///w -c d.yaml docker://h:1/ns",
             "m delete --v2 --delete-yaml-file l.yaml --force-cache-delete docker://h:1/ns",
             "m catalog prune h:1/index:v1 -p a,b -t h:1/small:v1",
+            "m --v2 -c a.yaml --since 2026-11-20 --dry-run-manifest-lists file://d",
+            "m --v2 -c a.yaml --workspace file:///w --src-cert-dir /c --dest-creds me:x docker://h:1",
+            "m --v2 -c a.yaml --from file:///d --dest-registry-token t --src-authfile f docker://h:1",
             "m list operators --v2 --catalog h:1/index:v1 --package p --channel c",
             "m list releases --v1 --channels --version 4.18",
             "m describe --v1 out",
@@ -183,6 +194,10 @@ mod tests {
             .filter_map(|it| it.get_long())
             .collect();
         for flag in FLAGS {
+            if let NotEach(others) = flag.meaning {
+                assert!(others.iter().all(|it| known.contains(it)), "{others:?}");
+                continue;
+            }
             let (Is(other) | Not(other)) = flag.meaning else {
                 assert!(!known.contains(flag.name), "{}", flag.name);
                 continue;

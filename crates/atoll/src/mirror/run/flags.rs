@@ -121,7 +121,10 @@ impl RunArgs {
         self.continue_on_error = true;
         let archives = match (&self.target, &self.from) {
             (Some(Destination::ArchiveSet(folder)), _) => Some(folder.clone()),
-            (_, Some(from)) => folder_of(Path::new(from)),
+            // A medium may be read-only.
+            (_, Some(from)) => {
+                folder_of(Path::new(from)).filter(|folder| tempfile::tempfile_in(folder).is_ok())
+            }
             _ => None,
         };
         self.dir = archives.unwrap_or_else(|| self.dir.clone()).join(V2_FOLDER);
