@@ -181,8 +181,8 @@ service::settings! {
         registry_validation_manifests_urls_allow: Patterns = "",
         /// Patterns of the URLs that such layers may not have.
         registry_validation_manifests_urls_deny: Patterns = "",
-        /// Which of its images an index needs to be there.
-        registry_validation_manifests_indexes_platforms: PlatformChecks = "all",
+        /// Images that an index needs to be there: any, as mirrors of single platforms push it, all, none, or those of a list.
+        registry_validation_manifests_indexes_platforms: PlatformChecks = "any",
         /// These platforms, if `list` is said there: `REGISTRY_VALIDATION_MANIFESTS_INDEXES_PLATFORMLIST_0_OS=linux`
         /// and `…_0_ARCHITECTURE=amd64`.
         registry_validation_manifests_indexes_platformlist: Platforms = "",

@@ -25,6 +25,8 @@ pub(crate) enum Needed {
     Nothing,
     /// These manifests.
     Manifests(Vec<Digest>),
+    /// One of these manifests.
+    OneOf(Vec<Digest>),
 }
 
 #[derive(Deserialize)]
@@ -85,6 +87,9 @@ impl Validation {
                 Needed::Everything
             }
             (Kind::Index { .. }, PlatformChecks::None) => Needed::Nothing,
+            (Kind::Index { manifests }, PlatformChecks::Any) => {
+                Needed::OneOf(manifests.iter().map(|it| it.digest.clone()).collect())
+            }
             (Kind::Index { manifests }, PlatformChecks::List) => {
                 // Entries without a platform are needed on all.
                 let is_wanted = |platform: &Option<Platform>| {
@@ -169,6 +174,8 @@ mod tests {
         };
         assert_eq!(needed(PlatformChecks::All), Needed::Everything);
         assert_eq!(needed(PlatformChecks::None), Needed::Nothing);
+        let all = [0, 1, 2].map(|n| Digest::sha256(&[n]));
+        assert_eq!(needed(PlatformChecks::Any), Needed::OneOf(all.into()));
         let listed = [Digest::sha256(&[1]), Digest::sha256(&[2])];
         assert_eq!(
             needed(PlatformChecks::List),

@@ -221,14 +221,16 @@ async fn may_be_sparse(
     name: &Repository,
     manifest: &Manifest,
 ) -> Result<bool, RegistryError> {
-    let needed = match state.validation.needed(manifest) {
+    let (needed, one_is_enough) = match state.validation.needed(manifest) {
         Needed::Everything => return Ok(false),
         Needed::Nothing => return Ok(true),
-        Needed::Manifests(digests) => digests,
+        Needed::Manifests(digests) => (digests, false),
+        Needed::OneOf(digests) => (digests, true),
     };
     let mut missing = Vec::new();
     for digest in needed {
         match state.store.manifest(name, &digest).await {
+            Ok(_) if one_is_enough => return Ok(true),
             Ok(_) => {}
             Err(StoreError::UnknownManifest(_)) => missing.push(digest),
             Err(error) => return Err(error.into()),

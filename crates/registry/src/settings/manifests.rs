@@ -54,16 +54,19 @@ pub enum PlatformChecks {
     None,
     /// Those for the platforms of the list.
     List,
+    /// One of them at least.
+    Any,
 }
 
 impl Setting for PlatformChecks {
-    const EXPECTED: &'static str = "all, none or list";
+    const EXPECTED: &'static str = "any, all, none or list";
 
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "all" => Ok(Self::All),
             "none" => Ok(Self::None),
             "list" => Ok(Self::List),
+            "any" => Ok(Self::Any),
             _ => Err("none of them".to_owned()),
         }
     }

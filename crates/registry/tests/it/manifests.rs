@@ -163,6 +163,23 @@ async fn four_megabytes_are_taken_and_more_is_not() {
 }
 
 #[tokio::test]
+async fn indexes_of_some_platforms_are_taken() {
+    let server = Server::plain().await;
+    let child = server.push_image("a", "child", "x").await;
+    let entry = |digest: Digest, architecture: &str| {
+        serde_json::json!({
+            "mediaType": OCI_MANIFEST, "digest": digest, "size": child.len(),
+            "platform": {"os": "linux", "architecture": architecture},
+        })
+    };
+    let there = entry(Digest::sha256(child.as_bytes()), "amd64");
+    let absent = entry(Digest::sha256(b"absent"), "arm64");
+    let index = serde_json::json!({"schemaVersion": 2, "manifests": [there, absent]});
+    let put = server.put_typed("a", "some", OCI_INDEX, index.to_string());
+    assert_eq!(put.await.status(), StatusCode::CREATED);
+}
+
+#[tokio::test]
 async fn indexes_need_their_manifests() {
     let server = Server::plain().await;
     let child = server.push_image("a", "child", "x").await;
