@@ -7,7 +7,7 @@ use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
 use service::settings::Problem;
-use service::tls::{Certificates, Passthrough};
+use service::tls::{Certificates, Passthrough, TlsConfig};
 
 use crate::files::{self, FilesSettings};
 use crate::forwards::Forwards;
@@ -121,6 +121,15 @@ impl ServerSettings for Settings {
             .chain(self.listen_files())
             .chain(of_site)
             .chain(page)
+            .collect()
+    }
+
+    fn certificates(&self) -> Vec<(&'static str, TlsConfig)> {
+        let [_, https] = self.site_listens();
+        let served = https.tls.filter(|_| self.site.is_on());
+        served
+            .map(|tls| ("CERTIFICATE_LIST", tls))
+            .into_iter()
             .collect()
     }
 

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::{Error, limit_table, logs, open_files, privileges, probe, shutdown};
+use crate::{Error, limit_table, logs, open_files, privileges, probe, shutdown, tls};
 
 pub use crate::server_settings::ServerSettings;
 pub use crate::settings_source::{ReloadedSettings, SettingsSource, SettingsWatch};
@@ -188,11 +188,14 @@ where
         Err(problems) => return fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
     };
     if arguments.check_config {
-        let remarks = remarks.iter().map(|remark| format!("{remark}\n"));
-        return say(&format!(
-            "{}the settings can be used\n",
-            remarks.collect::<String>()
-        ));
+        return match check_certificates(&settings, remarks) {
+            Ok(remarks) => {
+                let remarks = remarks.iter().map(|remark| format!("{remark}\n"));
+                let remarks = remarks.collect::<String>();
+                say(&format!("{remarks}the settings can be used\n"))
+            }
+            Err(problems) => fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
+        };
     }
     if arguments.is_serving()
         && let Some(user) = process.run_as_user
@@ -299,6 +302,26 @@ fn parse<S: ServerSettings>(
         values,
     };
     Ok((loaded, problems))
+}
+
+/// `remarks`, and those on the certificates.
+///
+/// Errors: problems of the certificates.
+fn check_certificates<S: ServerSettings>(
+    settings: &S,
+    mut remarks: Vec<Problem>,
+) -> Result<Vec<Problem>, Problems> {
+    let mut problems = Problems::default();
+    for (variable, config) in settings.certificates() {
+        let found = tls::check(&config);
+        let as_problem = |text: String| Problem::new(variable, text);
+        remarks.extend(found.remarks.into_iter().map(as_problem));
+        problems
+            .0
+            .extend(found.problems.into_iter().map(as_problem));
+    }
+    problems.none()?;
+    Ok(remarks)
 }
 
 /// Raises the limit of open files to the hard limit: connections are files, and many systems start with 1024.

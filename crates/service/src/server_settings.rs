@@ -6,6 +6,7 @@ use crate::limits::Limit;
 use crate::logs;
 use crate::server::Listen;
 use crate::settings::{FromValues, Problem, Problems, Values};
+use crate::tls::TlsConfig;
 
 /// Settings of a server, as the command line needs them.
 pub trait ServerSettings: FromValues {
@@ -14,6 +15,12 @@ pub trait ServerSettings: FromValues {
 
     /// Problems of variables that parse: combinations, files that must exist.
     fn problems(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// Certificates that `--check-config` checks, with the variables that name their files. A server starts without those
+    /// that cannot be used, as long as there is another.
+    fn certificates(&self) -> Vec<(&'static str, TlsConfig)> {
         Vec::new()
     }
 

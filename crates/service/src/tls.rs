@@ -2,10 +2,16 @@
 
 mod certificate_list;
 mod certified_name;
+mod check;
+mod cipher_list;
 mod clients;
 mod control;
+mod files;
 pub(crate) mod hello;
+mod line_options;
+mod loader;
 mod passthrough;
+mod pem;
 pub(crate) mod plain_http;
 mod reload;
 mod served;
@@ -17,11 +23,13 @@ use std::time::Duration;
 
 use crate::settings::Setting;
 
+pub(crate) use check::check;
 pub use clients::{Clients, Demand};
 pub use control::{CertificateControl, CertificateState, CertificateStates};
 pub(crate) use passthrough::PassthroughTarget;
 pub use passthrough::{Passthrough, PassthroughStatus};
 pub(crate) use reload::{own_identity, reloading};
+pub use served::HostAdmission;
 pub(crate) use served::ServedCertificates;
 pub use suites::speaks;
 
@@ -96,7 +104,7 @@ impl From<Certificates> for TlsConfig {
 }
 
 /// A version of TLS.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// TLS 1.2.
     #[default]

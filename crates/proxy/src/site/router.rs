@@ -6,6 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use service::forward::GatewayError;
 use service::server::{AdmittedRequest, ClientAddress, requested_host};
+use service::tls::HostAdmission;
 
 use super::error_page::ErrorPages;
 use super::redirect::ACME;
@@ -22,6 +23,10 @@ const OF_PROXIES: [HeaderName; 4] = [
     HeaderName::from_static("x-real-ip"),
     header::FORWARDED,
 ];
+/// Reasons of misdirected requests.
+const OF_REGISTRY: &str =
+    "the registry has connections of its own: connect with its name in the TLS handshake (SNI)\n";
+const EVADES_DEMANDS: &str = "the certificate list has demands on connections for this host: connect with its name in the TLS handshake (SNI)\n";
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
 /// Destinations of the site's requests.
@@ -92,10 +97,14 @@ pub(crate) async fn serve(
     };
     let request = &mut admitted.request;
     let host = requested_host(request);
+    let connection = request.extensions().get::<HostAdmission>();
+    if connection.is_some_and(|it| !it.admits(host.as_deref())) {
+        return misdirected(EVADES_DEMANDS);
+    }
     let upstream = match site.hosts.destination(host.as_deref()) {
         Destination::Api => &site.api,
         Destination::Web => &site.web,
-        Destination::Registry => return misdirected(),
+        Destination::Registry => return misdirected(OF_REGISTRY),
         Destination::Files => {
             request.extensions_mut().insert(ReceivedByHttps);
             return site.secured(files.answer(admitted).await);
@@ -134,9 +143,8 @@ impl SiteRoutes {
     }
 }
 
-/// A browser that has a connection for another name of the certificate may use it for the registry, too; this answer
-/// makes it open one of its own. Source: RFC 9110, section 15.5.20.
-fn misdirected() -> Response {
-    let text = "the registry has connections of its own: connect with its name in the TLS handshake (SNI)\n";
+/// A browser that has a connection for another name of the certificate may use it for this host, too; this answer makes
+/// it open one of its own. Source: RFC 9110, section 15.5.20.
+fn misdirected(text: &'static str) -> Response {
     (StatusCode::MISDIRECTED_REQUEST, text).into_response()
 }

@@ -25,7 +25,7 @@ service::settings! {
         proxy_https_port: u16 = "8443",
         /// Port of HTTPS for clients, where redirects lead: the published one.
         redirect_https_port: u16 = "443",
-        /// List of certificates, each a PEM bundle of certificate, chain and key, in HAProxy's format crt-list; changes are followed.
+        /// List of certificates, each a PEM bundle of certificate, chain and key, in HAProxy's format crt-list, or a folder of them; changes are followed.
         certificate_list: PathBuf = "/certs/crt-list.txt",
         /// Origin of the API servers.
         api_url: Upstream = "http://api-server:8090",
@@ -129,7 +129,7 @@ impl SiteSettings {
             let reason = "it is no domain, as in `site.example`";
             problems.push(Problem::new("NETWORK_DOMAIN", reason));
         }
-        if !self.certificate_list.is_file() {
+        if !self.certificate_list.exists() {
             let list = self.certificate_list.display();
             let reason = format!(
                 "there is no file {list}: `atoll certs --domain {}` makes certificates and their list",

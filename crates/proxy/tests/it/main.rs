@@ -10,6 +10,7 @@ mod files_load;
 mod raw;
 mod site;
 mod site_access_log;
+mod site_certificates;
 mod site_faults;
 mod site_load;
 mod site_process;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum_server::accept::Accept;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::StartHandshake;
@@ -15,10 +16,14 @@ use tower_http::add_extension::AddExtension;
 use super::connection::{AdmittedStream, ConnectionAdmission, eviction};
 use super::connections::RequestCounter;
 use crate::tls::hello::Hello;
-use crate::tls::{Passthrough, PassthroughTarget, ServedCertificates, TlsVersion, plain_http};
+use crate::tls::{
+    HostAdmission, Passthrough, PassthroughTarget, ServedCertificates, TlsVersion, plain_http,
+};
 
 /// Longest time from the first byte of a client to the end of its handshake.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A fatal alert, `unrecognized_name`. Source: RFC 6066, section 3.
+const UNRECOGNIZED_NAME: &[u8] = b"\x15\x03\x03\x00\x02\x02\x70";
 
 /// Accepts TLS connections.
 #[derive(Debug, Clone)]
@@ -30,7 +35,7 @@ pub(super) struct TlsAcceptor {
 
 /// An accepted connection.
 enum Accepted {
-    Decrypted(Box<TlsStream<TcpStream>>),
+    Decrypted(Box<TlsStream<TcpStream>>, HostAdmission),
     /// It belongs to another server.
     Passed {
         stream: TcpStream,
@@ -41,7 +46,7 @@ enum Accepted {
 
 impl<S: Send + 'static> Accept<TcpStream, S> for TlsAcceptor {
     type Stream = AdmittedStream<Box<TlsStream<TcpStream>>>;
-    type Service = AddExtension<S, RequestCounter>;
+    type Service = AddExtension<AddExtension<S, HostAdmission>, RequestCounter>;
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
@@ -55,11 +60,12 @@ impl<S: Send + 'static> Accept<TcpStream, S> for TlsAcceptor {
                 () = evicted() => return Err(eviction()),
             };
             match accepted {
-                Accepted::Decrypted(stream) => {
+                Accepted::Decrypted(stream, hosts) => {
                     let version = stream.get_ref().1.protocol_version();
                     if let Some(version) = version.and_then(TlsVersion::of) {
                         connection.set_tls(version);
                     }
+                    let service = AddExtension::new(service, hosts);
                     let service = AddExtension::new(service, connection.requests());
                     let stream = acceptor.admission.admitted(stream, connection);
                     Ok((stream, service))
@@ -100,10 +106,17 @@ impl TlsAcceptor {
                     to,
                 });
             }
-            let config = self.certificates.choose(name.as_deref());
+            let schemes = hello.signature_schemes();
+            let chosen = self.certificates.choose(name.as_deref(), &schemes);
+            let Some((config, hosts)) = chosen else {
+                stream.write_all(UNRECOGNIZED_NAME).await?;
+                return Err(io::Error::other(
+                    "the line of the server name is out of force",
+                ));
+            };
             let start = StartHandshake::from_parts(hello.accepted, stream);
             let stream = start.into_stream(config).await?;
-            Ok(Accepted::Decrypted(Box::new(stream)))
+            Ok(Accepted::Decrypted(Box::new(stream), hosts))
         };
         timeout(HANDSHAKE_TIMEOUT, handshake).await?
     }

@@ -1,24 +1,23 @@
 //! A list of certificates, in HAProxy's format `crt-list`.
 //!
-//! Each line names a PEM bundle; `[alpn h2,http/1.1]` and the server names that it is for may follow. Lines that begin
-//! with `#` are comments. Without names, those in the certificate count.
+//! Each line names a PEM bundle; options in brackets and the server names that it is for may follow. `#` begins a
+//! comment. Without names, those in the certificate count. Source: HAProxy, `crt-list`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::line_options::LineOptions;
+
 /// A line of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ListEntry {
-    /// Certificate, chain and key in one file.
+    /// Certificate and chain, and the key unless it has a file of its own.
     pub(super) bundle: PathBuf,
-    /// Protocols that are offered; absent: those of the listener.
-    pub(super) alpn: Option<Vec<String>>,
+    pub(super) options: LineOptions,
     /// Server names that it is for; empty: those in the certificate.
     pub(super) names: Vec<NamePattern>,
     /// Server names that it is not for.
     pub(super) excluded: Vec<NamePattern>,
-    /// Options that have no effect here, as `ssl-min-ver`.
-    pub(super) ignored: Vec<String>,
 }
 
 /// A server name, or all with one label below a domain.
@@ -67,15 +66,16 @@ impl NamePattern {
     }
 }
 
-/// Parses the list at `path`; names of bundles are relative to its folder.
+/// Parses the list at `path`; names of files are relative to its folder.
 ///
-/// Errors: a line with an unclosed `[`; no line at all.
+/// Errors: a line whose brackets do not match; no line at all.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<ListEntry>, String> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut entries = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
+        let (line, _) = line.split_once('#').unwrap_or((line, ""));
         let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        if line.is_empty() {
             continue;
         }
         let entry = entry(folder, line)
@@ -89,30 +89,27 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<ListEntry>, String> {
 }
 
 fn entry(folder: &Path, line: &str) -> Result<ListEntry, &'static str> {
-    let (bundle, rest) = line
-        .split_once(|c: char| c.is_whitespace())
-        .unwrap_or((line, ""));
-    let rest = rest.trim_start();
-    let (options, filters) = match rest.strip_prefix('[') {
+    let (bundle, rest) = match line.find(|c: char| c.is_whitespace() || c == '[') {
+        Some(end) => line.split_at(end),
+        None => (line, ""),
+    };
+    if bundle.is_empty() {
+        return Err("the file of its certificate is missing before the bracket");
+    }
+    let (options, filters) = match rest.trim_start().strip_prefix('[') {
         None => ("", rest),
         Some(rest) => rest
             .split_once(']')
             .ok_or("the bracket of its options is not closed")?,
     };
+    if options.contains('[') || filters.contains(['[', ']']) {
+        return Err("expected FILE [OPTIONS] NAMES, with one pair of brackets");
+    }
     let mut entry = ListEntry {
         bundle: folder.join(bundle),
+        options: LineOptions::parse(folder, options),
         ..ListEntry::default()
     };
-    let mut options = options.split_whitespace();
-    while let Some(option) = options.next() {
-        match (option, options.next()) {
-            ("alpn", Some(protocols)) => {
-                let protocols = protocols.split(',').map(str::to_owned);
-                entry.alpn = Some(protocols.filter(|name| !name.is_empty()).collect());
-            }
-            (option, _) => entry.ignored.push(option.to_owned()),
-        }
-    }
     for filter in filters.split_whitespace() {
         match filter.strip_prefix('!') {
             Some(excluded) => entry.excluded.push(NamePattern::new(excluded)),
@@ -125,19 +122,21 @@ fn entry(folder: &Path, line: &str) -> Result<ListEntry, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::TlsVersion;
 
     #[test]
     fn lines_name_bundles_options_and_server_names() {
         let text = "# site\n\n  a.pem\n/etc/b.pem [alpn h2,http/1.1 ssl-min-ver TLSv1.3] *.B.example !x.b.example b.example.\n\
-                    c.pem [] c.example\n";
+                    c.pem[] c.example # d.example\n\r\n";
         let entries = parse(Path::new("/certs/crt-list.txt"), text).unwrap();
         let bundles: Vec<_> = entries.iter().map(|entry| entry.bundle.clone()).collect();
         let expected = ["/certs/a.pem", "/etc/b.pem", "/certs/c.pem"].map(PathBuf::from);
         assert_eq!(bundles, expected);
-        assert_eq!(entries[0].alpn, None);
-        let alpn = entries[1].alpn.as_deref().unwrap();
+        assert_eq!(entries[0].options, LineOptions::default());
+        let alpn = entries[1].options.alpn.as_deref().unwrap();
         assert_eq!(alpn, ["h2", "http/1.1"]);
-        assert_eq!(entries[1].ignored, ["ssl-min-ver"]);
+        let demands = &entries[1].options.demands;
+        assert_eq!(demands.minimum, Some(TlsVersion::Tls13));
         let below = NamePattern::Below("b.example".to_owned());
         assert_eq!(entries[1].names, [below, NamePattern::new("b.example")]);
         assert_eq!(entries[1].excluded, [NamePattern::new("x.b.example")]);
@@ -151,6 +150,16 @@ mod tests {
         assert_eq!(error, "list: it names no certificate");
         let error = parse(path, "a.pem\nb.pem [alpn h2\n").unwrap_err();
         assert!(error.starts_with("list: line 2: the bracket"), "{error}");
+        for line in [
+            "[alpn h2] a.pem",
+            "a.pem a.example [verify required]",
+            "a.pem [alpn h2] [verify required]",
+            "a.pem [alpn [h2]",
+            "a.pem alpn h2]",
+        ] {
+            let error = parse(path, line).unwrap_err();
+            assert!(error.starts_with("list: line 1: "), "{line}: {error}");
+        }
     }
 
     #[test]

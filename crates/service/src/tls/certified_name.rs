@@ -1,29 +1,32 @@
 //! A certificate chain with its key, its names and its time of validity.
 
+use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::sign::CertifiedKey;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::sign::{CertifiedKey, SigningKey};
 use webpki::{EndEntityCert, KeyUsage};
 
 use super::certificate_list::NamePattern;
+use super::pem;
 
 /// The proof of a server's name.
 #[derive(Debug)]
 pub(super) struct CertifiedName {
     pub(super) key: CertifiedKey,
-    /// DNS names of the leaf, in lower case.
+    /// Names of the leaf, in lower case.
     pub(super) names: Vec<String>,
     pub(super) not_before: DateTime<Utc>,
     pub(super) not_after: DateTime<Utc>,
 }
 
 impl CertifiedName {
-    /// Loads the PEM texts of a chain, leaf first, and of a key; both may be the same.
+    /// Loads the PEM texts of a chain and of a key; both may be the same. The leaf is the certificate that the key fits,
+    /// wherever it is in the text, and each other one follows the one that it has signed.
     ///
     /// Errors: no certificate, no key, a key of another certificate, DER that cannot be parsed.
     pub(super) fn load(
@@ -32,24 +35,27 @@ impl CertifiedName {
         provider: &CryptoProvider,
     ) -> Result<Self, String> {
         let in_cert = |error: &dyn std::fmt::Display| format!("{}: {error}", cert_path.display());
-        let chain = certificates(cert_path, cert)?;
-        let private = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|e| format!("{}: {e}", key_path.display()))?;
-        let key =
-            CertifiedKey::from_der(chain.clone(), private, provider).map_err(|e| in_cert(&e))?;
+        let found = pem::certificates(cert_path, cert)?;
+        let private = pem::private_key(key_path, key)?;
+        let signing = provider
+            .key_provider
+            .load_private_key(private)
+            .map_err(|_| {
+                let kinds =
+                    "RSA from 2048 bits, ECDSA on P-256 or P-384, and Ed25519 are supported";
+                format!(
+                    "{}: its private key cannot be used: {kinds}",
+                    key_path.display()
+                )
+            })?;
+        let chain = ordered(found, &signing).map_err(|error| in_cert(&error))?;
         let leaf = EndEntityCert::try_from(&chain[0]).map_err(|e| in_cert(&e))?;
-        let names = leaf.valid_dns_names().map(str::to_ascii_lowercase);
         Ok(Self {
-            key,
-            names: names.collect(),
             not_before: not_before(&leaf),
             not_after: not_after(&leaf),
+            names: names_of(&leaf),
+            key: CertifiedKey::new(chain, signing),
         })
-    }
-
-    /// Whether it is valid at `now`.
-    pub(super) fn is_valid(&self, now: DateTime<Utc>) -> bool {
-        self.not_before <= now && now < self.not_after
     }
 
     /// The first of `names` that the certificate does not have.
@@ -67,6 +73,80 @@ impl CertifiedName {
             !own.iter().any(covers)
         })
     }
+}
+
+/// The certificates of a chain, leaf first, each before its issuer; those of no known place are last.
+///
+/// Errors: no certificate that the key fits.
+fn ordered(
+    mut found: Vec<CertificateDer<'static>>,
+    key: &Arc<dyn SigningKey>,
+) -> Result<Vec<CertificateDer<'static>>, String> {
+    let fits = |one: &CertificateDer<'static>| {
+        let pair = CertifiedKey::new(vec![one.clone()], Arc::clone(key));
+        pair.keys_match().is_ok()
+    };
+    let leaf = found.iter().position(fits);
+    let leaf = leaf.ok_or("the private key is that of another certificate")?;
+    let mut chain = vec![found.remove(leaf)];
+    while let Some(next) = issuer_of(chain.last(), &found) {
+        chain.push(found.remove(next));
+    }
+    chain.append(&mut found);
+    Ok(chain)
+}
+
+/// Index of the certificate in `others` that issued `one`.
+fn issuer_of(
+    one: Option<&CertificateDer<'static>>,
+    others: &[CertificateDer<'static>],
+) -> Option<usize> {
+    let one = EndEntityCert::try_from(one?).ok()?;
+    others.iter().position(|other| {
+        EndEntityCert::try_from(other).is_ok_and(|other| other.subject() == one.issuer())
+    })
+}
+
+/// The names that a certificate is for, in lower case: the alternative ones, and the common name, as in HAProxy.
+///
+/// Errors: malformed DER.
+pub(super) fn names(der: &CertificateDer<'_>) -> Result<Vec<String>, webpki::Error> {
+    EndEntityCert::try_from(der).map(|read| names_of(&read))
+}
+
+fn names_of(read: &EndEntityCert<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let alternative = read.valid_dns_names().map(str::to_owned);
+    for name in alternative.chain(common_names(read.subject())) {
+        let name = name.to_ascii_lowercase();
+        if is_server_name(&name) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The common names of a subject in DER: texts that follow their object identifier, 2.5.4.3.
+fn common_names(subject: &[u8]) -> impl Iterator<Item = String> {
+    const COMMON_NAME: &[u8] = &[6, 3, 0x55, 4, 3];
+    subject
+        .windows(COMMON_NAME.len())
+        .enumerate()
+        .filter_map(|(start, found)| {
+            let rest = (found == COMMON_NAME).then(|| &subject[start + COMMON_NAME.len()..])?;
+            // A type of text, and a length of one byte: a name is shorter than 128.
+            let [_, length, text @ ..] = rest else {
+                return None;
+            };
+            let text = text.get(..usize::from(*length))?;
+            String::from_utf8(text.to_vec()).ok()
+        })
+}
+
+/// Whether a client may ask for `name`, or for one that it covers: it is no address and no title.
+fn is_server_name(name: &str) -> bool {
+    let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_of_names) && name.parse::<IpAddr>().is_err()
 }
 
 /// webpki gives the times of validity only in its errors.
@@ -105,18 +185,24 @@ fn date(time: UnixTime) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap_or_default()
 }
 
-/// The certificates of a PEM text, at least one.
-///
-/// Errors: no certificate, broken PEM.
-pub(super) fn certificates(
-    path: &Path,
-    text: &[u8],
-) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_slice_iter(text)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| format!("{}: {e}", path.display()))?;
-    if found.is_empty() {
-        return Err(format!("{}: no certificate in it", path.display()));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_names_are_server_names_too() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
+        for name in ["B.test", "a.test", "a title", "192.0.2.1"] {
+            let kind = rcgen::DnType::CustomDnType(vec![2, 5, 4, 3]);
+            params.distinguished_name.remove(kind.clone());
+            params.distinguished_name.push(kind, name);
+            let made = params.self_signed(&key).unwrap();
+            let expected: &[&str] = match name {
+                "B.test" => &["a.test", "b.test"],
+                _ => &["a.test"],
+            };
+            assert_eq!(names(made.der()).unwrap(), expected, "{name}");
+        }
     }
-    Ok(found)
 }

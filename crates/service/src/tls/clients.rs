@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 
 use crate::settings::Setting;
@@ -65,8 +65,8 @@ impl Setting for Demand {
 #[derive(Debug)]
 pub(super) struct Verifier {
     demand: Demand,
-    /// The server's own certificate is let in: only `health` has its key.
-    own: CertificateDer<'static>,
+    /// The server's own certificate is let in, if given: only `health` has its key.
+    own: Option<CertificateDer<'static>>,
     /// Nothing is verified when absent.
     authorities: Option<Arc<dyn ClientCertVerifier>>,
     /// For clients that have several certificates to choose from.
@@ -74,20 +74,38 @@ pub(super) struct Verifier {
     provider: Arc<CryptoProvider>,
 }
 
+/// Authorities of clients.
+#[derive(Debug)]
+pub(super) struct ClientTrust {
+    pub(super) roots: RootCertStore,
+    /// Names of authorities, for clients that have several certificates to choose from.
+    pub(super) hints: Vec<DistinguishedName>,
+    /// Lists of every authority in a chain; empty: nothing is revoked.
+    pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
+}
+
 impl Verifier {
-    /// Errors: a demand that takes authorities without one.
+    /// Errors: a demand that takes authorities without one; a malformed list of revoked certificates.
     pub(super) fn new(
         demand: Demand,
-        own: CertificateDer<'static>,
-        authorities: RootCertStore,
+        own: Option<CertificateDer<'static>>,
+        trust: ClientTrust,
         provider: Arc<CryptoProvider>,
-    ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let hints = authorities.subjects();
+    ) -> Result<Self, VerifierBuilderError> {
+        let ClientTrust {
+            roots,
+            hints,
+            revoked,
+        } = trust;
         let authorities = demand
             .verifies()
             .then(|| {
                 let provider = Arc::clone(&provider);
-                WebPkiClientVerifier::builder_with_provider(authorities.into(), provider).build()
+                WebPkiClientVerifier::builder_with_provider(roots.into(), provider)
+                    .with_crls(revoked)
+                    // As OpenSSL: an outdated list says nothing on those that were revoked since.
+                    .enforce_revocation_expiration()
+                    .build()
             })
             .transpose()?;
         Ok(Self {
@@ -116,7 +134,7 @@ impl ClientCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
         match &self.authorities {
-            Some(authorities) if *end_entity != self.own => {
+            Some(authorities) if self.own.as_ref() != Some(end_entity) => {
                 authorities.verify_client_cert(end_entity, intermediates, now)
             }
             _ => Ok(ClientCertVerified::assertion()),

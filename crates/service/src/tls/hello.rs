@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustls::SignatureScheme;
 use rustls::server::{Accepted, Acceptor};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -59,6 +60,11 @@ impl Hello {
                 }
             }
         }
+    }
+
+    /// The schemes of signatures that the client verifies.
+    pub(crate) fn signature_schemes(&self) -> Vec<SignatureScheme> {
+        self.accepted.client_hello().signature_schemes().to_vec()
     }
 
     /// The server name that the client asks for, in lower case.

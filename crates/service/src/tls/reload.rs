@@ -1,23 +1,20 @@
 //! Certificate reload: changed files are served at once, unusable ones leave the old certificate in force.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::ring;
 use rustls::sign::SingleCertAndKey;
-use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::certificate_list::{self, ListEntry, NamePattern};
-use super::certified_name::{CertifiedName, certificates};
-use super::clients::Verifier;
+use super::certified_name::CertifiedName;
 use super::control::{CertificateControl, CertificateState, CertificateStates};
+use super::files::{EntryFiles, TlsFiles, content};
+use super::loader::{Failure, LoadedCertificates, Loader};
 use super::served::{ServedCertificate, ServedCertificates};
-use super::{CertificateFiles, Certificates, TlsConfig, TlsVersion, suites};
-use crate::{Error, clock};
+use super::{CertificateFiles, Certificates, TlsConfig};
+use crate::Error;
 
 /// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`; `control` can make
 /// it follow others.
@@ -34,20 +31,16 @@ pub(crate) async fn reloading(
         config: config.clone(),
         speaks_http2,
     };
-    let (loaded, failures) = loader.load(&files, None);
-    if loaded.is_empty() {
-        let reasons: Vec<_> = failures.into_iter().map(|one| one.reason).collect();
-        return Err(Error::new(doing(), reasons.join("; ")));
-    }
-    for Failure { path, reason } in &failures {
-        tracing::warn!(cert = %path.display(), reason, "certificate not loaded, the others are served");
-    }
-    let served = ServedCertificates::new(loaded);
+    let loaded = loader.load_first(&files);
+    let loaded = loaded.map_err(|reason| Error::new(doing(), reason))?;
+    let LoadedCertificates { served, failures } = loaded;
+    let served = ServedCertificates::new(served);
     let reload = Reload {
         loader,
         seen: files,
         failures,
         last_error: None,
+        rejected: None,
         served: served.clone(),
     };
     let reload = Arc::new(Mutex::new(reload));
@@ -81,220 +74,16 @@ pub(crate) async fn own_identity(files: &CertificateFiles) -> Result<Arc<SingleC
     Ok(Arc::new(SingleCertAndKey::from(own.key)))
 }
 
-/// Contents of the files of a configuration.
-#[derive(PartialEq, Eq)]
-struct TlsFiles {
-    entries: Vec<EntryFiles>,
-    authorities: Vec<Vec<u8>>,
-}
-
-/// Contents of the files of one certificate.
-#[derive(PartialEq, Eq)]
-struct EntryFiles {
-    entry: ListEntry,
-    key: PathBuf,
-    /// Of the certificate and of the key.
-    contents: Result<(Vec<u8>, Vec<u8>), String>,
-}
-
-impl TlsFiles {
-    /// Errors: a list or an authority that cannot be read; certificates are read as far as they can be.
-    async fn read(config: &TlsConfig) -> Result<Self, String> {
-        let mut authorities = Vec::new();
-        for path in authority_paths(config) {
-            authorities.push(content(path).await?);
-        }
-        let entries = match &config.certificates {
-            Certificates::Files(CertificateFiles { cert, key }) => {
-                let entry = ListEntry {
-                    bundle: cert.clone(),
-                    ..ListEntry::default()
-                };
-                vec![EntryFiles::read(entry, key.clone()).await]
-            }
-            Certificates::List(path) => {
-                let text = content(path).await?;
-                let text = String::from_utf8(text)
-                    .map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
-                let mut entries = Vec::new();
-                for entry in certificate_list::parse(path, &text)? {
-                    let key = entry.bundle.clone();
-                    entries.push(EntryFiles::read(entry, key).await);
-                }
-                entries
-            }
-        };
-        Ok(Self {
-            entries,
-            authorities,
-        })
-    }
-
-    fn of(&self, path: &Path) -> Option<&EntryFiles> {
-        self.entries.iter().find(|files| files.entry.bundle == path)
-    }
-}
-
-impl EntryFiles {
-    async fn read(entry: ListEntry, key: PathBuf) -> Self {
-        let contents = async {
-            let cert = content(&entry.bundle).await?;
-            let key = if key == entry.bundle {
-                cert.clone()
-            } else {
-                content(&key).await?
-            };
-            Ok((cert, key))
-        };
-        let contents = contents.await;
-        Self {
-            entry,
-            key,
-            contents,
-        }
-    }
-}
-
-/// A certificate that cannot be used.
-struct Failure {
-    path: PathBuf,
-    reason: String,
-}
-
-struct Loader {
-    config: TlsConfig,
-    speaks_http2: bool,
-}
-
-impl Loader {
-    /// Loads every certificate that has changed since `before`, or all. One that cannot be used stays as it was.
-    fn load(
-        &self,
-        files: &TlsFiles,
-        before: Option<(&TlsFiles, &[ServedCertificate])>,
-    ) -> (Vec<ServedCertificate>, Vec<Failure>) {
-        let (mut loaded, mut failures) = (Vec::new(), Vec::new());
-        for entry in &files.entries {
-            let path = &entry.entry.bundle;
-            let is_same = |seen: &TlsFiles| {
-                seen.of(path) == Some(entry) && seen.authorities == files.authorities
-            };
-            let old = before.and_then(|(_, old)| old.iter().find(|old| old.path == *path));
-            if before.is_some_and(|(seen, _)| is_same(seen)) {
-                loaded.extend(old.cloned());
-                continue;
-            }
-            match self.certificate(entry, &files.authorities) {
-                Ok(certificate) => {
-                    if before.is_some() {
-                        tracing::info!(cert = %path.display(), "certificate reloaded");
-                    }
-                    loaded.push(certificate);
-                }
-                Err(reason) => {
-                    loaded.extend(old.cloned());
-                    let path = path.clone();
-                    failures.push(Failure { path, reason });
-                }
-            }
-        }
-        (loaded, failures)
-    }
-
-    fn certificate(
-        &self,
-        files: &EntryFiles,
-        authorities: &[Vec<u8>],
-    ) -> Result<ServedCertificate, String> {
-        let entry = &files.entry;
-        let (cert, key) = files.contents.as_ref().map_err(String::clone)?;
-        let provider = Arc::new(suites::provider(&self.config.suites));
-        let own = CertifiedName::load((&entry.bundle, cert), (&files.key, key), &provider)?;
-        report(entry, &own);
-        let versions: &[&SupportedProtocolVersion] = match self.config.minimum {
-            TlsVersion::Tls12 => &[&TLS13, &TLS12],
-            TlsVersion::Tls13 => &[&TLS13],
-        };
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(versions)
-            .map_err(|e| e.to_string())?;
-        let builder = match &self.config.clients {
-            None => builder.with_no_client_auth(),
-            Some(clients) => {
-                let roots = self.roots(authorities)?;
-                let leaf = own.key.cert[0].clone();
-                let verifier = Verifier::new(clients.demand, leaf, roots, provider)
-                    .map_err(|e| e.to_string())?;
-                builder.with_client_cert_verifier(Arc::new(verifier))
-            }
-        };
-        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(own.key)));
-        config.alpn_protocols = self.protocols(entry);
-        config.ignore_client_order = true;
-        // Clients that resume use one; each costs a handshake's time.
-        config.send_tls13_tickets = 1;
-        let names = if entry.names.is_empty() {
-            own.names
-                .iter()
-                .map(|name| NamePattern::new(name))
-                .collect()
-        } else {
-            entry.names.clone()
-        };
-        Ok(ServedCertificate {
-            path: entry.bundle.clone(),
-            names,
-            excluded: entry.excluded.clone(),
-            not_after: own.not_after,
-            config: Arc::new(config),
-        })
-    }
-
-    fn protocols(&self, entry: &ListEntry) -> Vec<Vec<u8>> {
-        let own = ["h2", "http/1.1"].map(str::to_owned);
-        let offered = entry.alpn.as_deref().unwrap_or(&own).iter();
-        offered
-            .filter(|name| self.speaks_http2 || *name != "h2")
-            .map(|name| name.clone().into_bytes())
-            .collect()
-    }
-
-    fn roots(&self, authorities: &[Vec<u8>]) -> Result<RootCertStore, String> {
-        let mut roots = RootCertStore::empty();
-        for (path, text) in authority_paths(&self.config).iter().zip(authorities) {
-            for authority in certificates(path, text)? {
-                roots
-                    .add(authority)
-                    .map_err(|e| format!("{}: {e}", path.display()))?;
-            }
-        }
-        Ok(roots)
-    }
-}
-
-/// Logs the reasons for which clients will refuse a certificate that can be loaded.
-fn report(entry: &ListEntry, own: &CertifiedName) {
-    let cert = entry.bundle.display();
-    for option in &entry.ignored {
-        tracing::warn!(%cert, option, "option of the certificate list has no effect");
-    }
-    if !own.is_valid(clock::now()) {
-        let (from, until) = (own.not_before, own.not_after);
-        tracing::warn!(%cert, %from, %until, "certificate is not valid now: clients will refuse it");
-    }
-    if let Some(name) = own.lacks(&entry.names) {
-        tracing::warn!(%cert, ?name, "certificate lacks a name that the list gives it: clients will refuse it");
-    }
-}
-
 /// Keeps certificates equal to their files.
 pub(super) struct Reload {
     loader: Loader,
     seen: TlsFiles,
     /// Files that, as they were seen last, cannot be used.
     failures: Vec<Failure>,
-    /// Of the last pass, if it could not read the list.
+    /// Of the last pass, if it could not use the list.
     last_error: Option<String>,
+    /// Files of a list that cannot be used as it is.
+    rejected: Option<TlsFiles>,
     served: ServedCertificates,
 }
 
@@ -312,16 +101,10 @@ impl Reload {
             config,
             speaks_http2: self.loader.speaks_http2,
         };
-        let (loaded, failures) = loader.load(&files, None);
-        if loaded.is_empty() {
-            let reasons: Vec<_> = failures.into_iter().map(|one| one.reason).collect();
-            return Err(reasons.join("; "));
-        }
-        for Failure { path, reason } in &failures {
-            tracing::warn!(cert = %path.display(), reason, "certificate not loaded, the others are served");
-        }
-        self.served.replace(loaded);
-        (self.loader, self.seen, self.last_error) = (loader, files, None);
+        let LoadedCertificates { served, failures } = loader.load_first(&files)?;
+        self.served.replace(served);
+        (self.loader, self.seen) = (loader, files);
+        (self.last_error, self.rejected) = (None, None);
         self.failures = failures;
         Ok(())
     }
@@ -330,15 +113,17 @@ impl Reload {
     pub(super) fn states(&self) -> CertificateStates {
         let in_force = self.served.all();
         let state = |files: &EntryFiles| {
-            let file = &files.entry.bundle;
-            let served = in_force.iter().find(|served| served.path == *file);
+            let entry = &files.entry;
+            let served = in_force.iter().find(|served| served.entry == *entry);
             let names = served.map(|served| served.names.iter().map(ToString::to_string).collect());
-            let failure = self.failures.iter().find(|failure| failure.path == *file);
+            let identity = served.and_then(|served| served.identity.as_ref());
+            let mut failures = self.failures.iter();
+            let failure = failures.find(|failure| failure.entry == *entry);
             CertificateState {
-                file: file.clone(),
+                file: entry.bundle.clone(),
                 names: names.unwrap_or_default(),
-                expires: served.map(|served| served.not_after),
-                is_in_force: served.is_some(),
+                expires: identity.map(|it| it.not_after),
+                is_in_force: identity.is_some(),
                 problem: failure.map(|failure| failure.reason.clone()),
             }
         };
@@ -351,57 +136,78 @@ impl Reload {
 
     // Contents are compared, not times: files that are copied or mounted may bring old ones.
     async fn pass(&mut self) {
-        let found = match TlsFiles::read(&self.loader.config).await {
-            Ok(found) => found,
-            Err(reason) => {
-                let certificates = &self.loader.config.certificates;
-                if self.last_error.as_ref() != Some(&reason) {
-                    tracing::warn!(%certificates, reason, "certificates not reloaded, the old ones stay in force");
-                }
-                self.last_error = Some(reason);
-                return;
-            }
+        let reloaded = match TlsFiles::read(&self.loader.config).await {
+            Ok(found) => self.reload(found),
+            Err(reason) => Err(reason),
         };
-        self.last_error = None;
+        let reason = reloaded.err();
+        if reason.is_some() && reason != self.last_error {
+            let certificates = &self.loader.config.certificates;
+            tracing::warn!(%certificates, reason, "certificates not reloaded, the old ones stay in force");
+        }
+        self.last_error = reason;
+    }
+
+    fn reload(&mut self, found: TlsFiles) -> Result<(), String> {
         if found == self.seen {
-            return;
+            self.rejected = None;
+            return Ok(());
+        }
+        if let (Some(rejected), Some(reason)) = (&self.rejected, &self.last_error)
+            && *rejected == found
+        {
+            return Err(reason.clone());
         }
         let in_force = self.served.all();
-        let (loaded, failures) = self.loader.load(&found, Some((&self.seen, &in_force)));
+        let loaded = self.loader.load(&found, Some((&self.seen, &in_force)));
+        let LoadedCertificates { served, failures } = match loaded {
+            Ok(loaded) => loaded,
+            Err(reason) => {
+                self.rejected = Some(found);
+                return Err(reason);
+            }
+        };
+        self.rejected = None;
+        if !served.is_empty() {
+            self.served.replace(served.clone());
+        }
+        let is_old = |one: &ServedCertificate| in_force.iter().any(|old| old.is_same(one));
+        for one in served.iter().filter(|one| !is_old(one)) {
+            if one.identity.is_some() && !failures.iter().any(|it| it.entry == one.entry) {
+                let cert = one.entry.bundle.display();
+                tracing::info!(%cert, "certificate reloaded");
+            }
+        }
         // Half-written pairs are ordinary. Logged once for each change.
-        for Failure { path, reason } in &failures {
-            tracing::warn!(cert = %path.display(), reason, "certificate not reloaded, the old one stays in force");
+        for failure in &failures {
+            let entry = &failure.entry;
+            let is_kept = served
+                .iter()
+                .any(|one| one.entry == *entry && one.identity.is_some());
+            let message = if is_kept {
+                "the old one stays in force"
+            } else {
+                "its line is out of force"
+            };
+            let (cert, reason) = (failure.path(), &failure.reason);
+            tracing::warn!(%cert, reason, "certificate not reloaded, {message}");
         }
         let stays = |failure: &Failure| {
-            let file = found.of(&failure.path);
-            file.is_some() && file == self.seen.of(&failure.path)
+            let file = found.of(&failure.entry);
+            file.is_some() && file == self.seen.of(&failure.entry)
         };
         self.failures.retain(stays);
         self.failures.extend(failures);
-        if !loaded.is_empty() {
-            self.served.replace(loaded);
-        }
         self.seen = found;
+        Ok(())
     }
-}
-
-fn authority_paths(config: &TlsConfig) -> &[PathBuf] {
-    config
-        .clients
-        .as_ref()
-        .map_or(&[], |clients| &clients.authorities)
-}
-
-async fn content(path: &Path) -> Result<Vec<u8>, String> {
-    tokio::fs::read(path)
-        .await
-        .map_err(|e| format!("{}: {e}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::net::SocketAddr;
+    use std::path::Path;
     use std::sync::PoisonError;
     use std::time::{Duration, Instant};
 

@@ -32,6 +32,16 @@ pub(super) fn provider(names: &[String]) -> CryptoProvider {
     provider
 }
 
+/// Removes from `provider` the suites that are not `allowed`, either of TLS 1.3 or of TLS 1.2.
+pub(super) fn keep(
+    provider: &mut CryptoProvider,
+    is_tls13: bool,
+    allowed: impl Fn(&SupportedCipherSuite) -> bool,
+) {
+    let suites = &mut provider.cipher_suites;
+    suites.retain(|suite| is_old(suite) == is_tls13 || allowed(suite));
+}
+
 fn is_old(suite: &SupportedCipherSuite) -> bool {
     suite.tls13().is_none()
 }
