@@ -4,7 +4,7 @@
 //! of Ignition with the positions of the document, the short forms are merged under them, and the result is
 //! validated as every configuration is. Local files come through [`LocalFiles`].
 //! Output and verdicts are those of the original: fixtures/butane compares them.
-//! Source: coreos/butane, config/util/util.go; docs/config-fcos-v1_6.md, docs/config-openshift-v4_20.md.
+//! Source: coreos/butane, config/util/util.go; docs/config-fcos-v1_7.md, docs/config-openshift-v4_20.md.
 
 mod boot_device;
 mod check;
@@ -269,6 +269,7 @@ mod tests {
     use std::fmt::Write as _;
 
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::files::tests::MemoryFiles;
     use super::*;
@@ -296,6 +297,7 @@ mod tests {
                 "5:13: storage.files[0].path: \"a\" is not an absolute path",
                 "6:7: storage.files[0].modes: unknown key, and is ignored",
                 "8:13: storage.files[1].mode: 644 is an odd mode; in octal it is usual, which is written 0644",
+                "8:13: storage.files[1].mode: set-user-id, set-group-id and sticky bits are ignored before version 3.6.0",
                 "9:18: storage.files[1].overwrite: overwrite needs contents.source",
                 "11:7: storage.links[0].target: a link needs a target",
                 "12:1: storages: unknown key, and is ignored",
@@ -317,6 +319,80 @@ mod tests {
             problem.starts_with("5:7: storage.trees[0]: \"relative/a\""),
             "{problem}"
         );
+    }
+
+    fn translated(version: &str, body: &str) -> Result<String, String> {
+        let files = [("t/a/x".to_owned(), b"x".to_vec())].into();
+        let files = MemoryFiles(files);
+        let options = ButaneOptions {
+            files: Some(&files),
+            is_raw: false,
+        };
+        let text = format!("variant: fcos\nversion: {version}\n{body}");
+        let translation = translate(&text, options);
+        let problems = translation.problems.as_slice().iter();
+        let problems: Vec<_> = problems.map(ToString::to_string).collect();
+        translation
+            .output
+            .map(|output| output.to_text(false))
+            .ok_or_else(|| problems.join("; "))
+    }
+
+    #[test]
+    fn trees_have_owners_and_modes_since_1_7() {
+        let body = "storage:\n  trees:\n    - local: t\n      path: /opt\n      user: {name: core}\n      group: {id: 7}\n      file_mode: 0600\n      dir_mode: 0700\n";
+        let storage = |text: String| {
+            let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+            config["storage"].clone()
+        };
+        let (user, group) = (json!({"name": "core"}), json!({"id": 7}));
+        let directory =
+            |path: &str| json!({"path": path, "user": user, "group": group, "mode": 0o700});
+        let found = storage(translated("1.7.0", body).unwrap());
+        assert_eq!(
+            found["directories"],
+            json!([directory("/opt"), directory("/opt/a")])
+        );
+        let contents = json!({"compression": "", "source": "data:,x"});
+        assert_eq!(
+            found["files"],
+            json!([{"path": "/opt/a/x", "user": user, "group": group, "mode": 0o600, "contents": contents}])
+        );
+        let only_files =
+            "storage:\n  trees:\n    - local: t\n      path: /opt\n      file_mode: 04755\n";
+        let found = storage(translated("1.7.0", only_files).unwrap());
+        let file = json!({"path": "/opt/a/x", "mode": 0o4755, "contents": contents});
+        assert_eq!(found, json!({"files": [file]}));
+        let error = translated(
+            "1.7.0",
+            &format!("{body}  directories:\n    - path: /opt/a\n"),
+        );
+        let error = error.unwrap_err();
+        assert!(
+            error.contains("\"/opt/a\" is already in storage.directories"),
+            "{error}"
+        );
+        // As unknown keys, they have no effect before.
+        let old = translated("1.6.0", body).unwrap();
+        assert!(
+            !old.contains("core") && !old.contains("directories"),
+            "{old}"
+        );
+    }
+
+    #[test]
+    fn boot_devices_are_checked_more_strictly_since_1_7() {
+        let mirror = "boot_device:\n  mirror:\n    devices: [/dev/a, /dev/b]\n";
+        let luks = "boot_device:\n  layout: s390x-eckd\n  luks:\n    device: /dev/dasda\n";
+        for (body, reason) in [
+            (mirror, "needs boot_device.layout"),
+            (luks, "tang, tpm2 or cex"),
+        ] {
+            translated("1.6.0", body).unwrap();
+            let error = translated("1.7.0", body).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        translated("1.7.0", &format!("{luks}    tpm2: true\n")).unwrap();
     }
 
     #[test]

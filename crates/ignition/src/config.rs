@@ -1,4 +1,4 @@
-//! The records of Ignition 3.0 to 3.5, as far as Atoll writes or checks them.
+//! The records of Ignition 3.0 to 3.6, as far as Atoll writes or checks them.
 //!
 //! Every record keeps the members that it has no field for in `other`, so nothing a user wrote is lost.
 
@@ -400,11 +400,11 @@ mod tests {
             ),
             (
                 r#"{"ignition":{"version":"2.2.0"}}"#,
-                "ignition.version: \"2.2.0\" is not supported, expected one of 3.0.0 to 3.5.0",
+                "ignition.version: \"2.2.0\" is not supported, expected one of 3.0.0 to 3.6.0",
             ),
             (
                 "[]",
-                "ignition.version: a configuration needs a version, one of 3.0.0 to 3.5.0",
+                "ignition.version: a configuration needs a version, one of 3.0.0 to 3.6.0",
             ),
         ] {
             let error = IgnitionConfig::parse(text.as_bytes()).unwrap_err();

@@ -8,7 +8,8 @@ use crate::tree::{ConfigNode, NodeValue};
 use crate::validate::{SPECIAL_BITS, validate};
 
 /// The first version that applies set-user-id, set-group-id and sticky bits.
-const SPECIAL_BITS_SINCE: SpecVersion = SpecVersion::V3_4;
+/// Source: coreos/ignition, config/v3_6/translate/translate.go.
+const SPECIAL_BITS_SINCE: SpecVersion = SpecVersion::V3_6;
 
 impl ConfigDocument {
     /// The configuration in another version, without empty lists and objects.
@@ -157,7 +158,7 @@ mod tests {
                 "3.3.0",
             ),
             (json!({"kernelArguments": {"shouldExist": ["a"]}}), "3.3.0"),
-            (file(&json!({"path": "/a", "mode": 0o4755})), "3.4.0"),
+            (file(&json!({"path": "/a", "mode": 0o4755})), "3.6.0"),
             (
                 file(&json!({"path": "/a", "contents": {"source": "arn:aws:s3:::b/k"}})),
                 "3.4.0",
@@ -167,7 +168,7 @@ mod tests {
                 "3.5.0",
             ),
         ] {
-            let found = document("3.5.0", config.clone()).lowest().unwrap();
+            let found = document("3.6.0", config.clone()).lowest().unwrap();
             assert_eq!(found.version().as_str(), lowest, "{config}");
             assert_eq!(found.to_json()["ignition"]["version"], lowest);
         }
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn obstacles_are_named() {
         let document = document(
-            "3.5.0",
+            "3.6.0",
             json!({
                 "kernelArguments": {"shouldExist": ["a"]},
                 "storage": {"files": [{"path": "/a", "mode": 0o4755, "contents": {"source": "gs://b/k"}}]},
@@ -203,12 +204,12 @@ mod tests {
     #[test]
     fn ignored_bits_stay_without_effect() {
         let old = document("3.3.0", file(&json!({"path": "/a", "mode": 0o4755})));
-        let new = old.convert(SpecVersion::V3_5).unwrap();
+        let new = old.convert(SpecVersion::V3_6).unwrap();
         assert_eq!(new.to_json()["storage"]["files"][0]["mode"], 0o755);
         let same = old.convert(SpecVersion::V3_1).unwrap();
         assert_eq!(same.to_json()["storage"]["files"][0]["mode"], 0o4755);
         // A child of a newer version does not bring them back.
-        let child = document("3.4.0", file(&json!({"path": "/a", "overwrite": false})));
+        let child = document("3.6.0", file(&json!({"path": "/a", "overwrite": false})));
         let merged = old.merge(&child).to_json();
         assert_eq!(
             merged["storage"]["files"][0],

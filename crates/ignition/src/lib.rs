@@ -1,4 +1,4 @@
-//! Ignition configurations of versions 3.0 to 3.5: one table of all members, and all that walks it – the strict check
+//! Ignition configurations of versions 3.0 to 3.6: one table of all members, and all that walks it – the strict check
 //! with line and column, validation, merging, conversion – besides typed records, data URLs, the configuration of a node
 //! and of the live system that installs it, and the archive of a configuration inside a boot image.
 //!

@@ -1,8 +1,8 @@
-//! The members of every object of Ignition 3.0 to 3.5, as one table: [`CONFIG`] is its root.
+//! The members of every object of Ignition 3.0 to 3.6, as one table: [`CONFIG`] is its root.
 //!
 //! Everything that handles configurations without knowing their meaning walks this table: the strict check, merging,
 //! conversion. In snake case ([`butane_name`]) it is the schema of Butane, too.
-//! Source: coreos/ignition, config/v3_0/types/schema.go to config/v3_5/types/schema.go.
+//! Source: coreos/ignition, config/v3_0/types/schema.go to config/v3_6/types/schema.go.
 
 mod tables;
 

@@ -33,17 +33,21 @@ pub enum SpecVersion {
     /// 3.5.0
     #[serde(rename = "3.5.0")]
     V3_5,
+    /// 3.6.0
+    #[serde(rename = "3.6.0")]
+    V3_6,
 }
 
 impl SpecVersion {
     /// All versions, lowest first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::V3_0,
         Self::V3_1,
         Self::V3_2,
         Self::V3_3,
         Self::V3_4,
         Self::V3_5,
+        Self::V3_6,
     ];
 
     /// The version as configurations write it.
@@ -55,6 +59,7 @@ impl SpecVersion {
             Self::V3_3 => "3.3.0",
             Self::V3_4 => "3.4.0",
             Self::V3_5 => "3.5.0",
+            Self::V3_6 => "3.6.0",
         }
     }
 
@@ -90,8 +95,12 @@ pub(crate) fn find_version(root: &ConfigNode, problems: &mut ProblemList) -> Opt
         problems.add(ProblemClass::Refused, at, path, reason);
         None
     };
+    if found.is_none() && is_machine_config(root) {
+        let reason = "this is a MachineConfig for a cluster; Ignition reads the part below its spec.config alone";
+        return refuse(root.at, reason.to_owned());
+    }
     let Some(found) = found else {
-        let reason = "a configuration needs a version, one of 3.0.0 to 3.5.0";
+        let reason = "a configuration needs a version, one of 3.0.0 to 3.6.0";
         return refuse(root.at, reason.to_owned());
     };
     let Some(text) = found.as_text() else {
@@ -100,9 +109,13 @@ pub(crate) fn find_version(root: &ConfigNode, problems: &mut ProblemList) -> Opt
     };
     SpecVersion::parse(text).or_else(|| {
         let text = quoted(text);
-        let reason = format!("{text} is not supported, expected one of 3.0.0 to 3.5.0");
+        let reason = format!("{text} is not supported, expected one of 3.0.0 to 3.6.0");
         refuse(found.at, reason)
     })
+}
+
+fn is_machine_config(root: &ConfigNode) -> bool {
+    root.get("kind").and_then(ConfigNode::as_text) == Some("MachineConfig")
 }
 
 fn last_folded<'a>(node: &'a ConfigNode, name: &str) -> Option<&'a ConfigNode> {
@@ -132,7 +145,7 @@ mod tests {
             "3.1.0.0",
             "3.1.1",
             "2.2.0",
-            "3.6.0",
+            "3.7.0",
             "3.6.0-experimental",
             "3.1.0-a",
             "3.1.0+a",

@@ -67,10 +67,12 @@ pub(super) fn check(object: &mut CheckedObject<'_, '_>) {
         object.refuse(&["mirror", "devices"], reason);
     }
     if mirrors > 0 && layout.is_none() {
-        object.doubt(
-            &["mirror"],
-            "a mirror needs boot_device.layout; x86_64 is assumed",
-        );
+        if object.spec.fcos >= 7 {
+            object.refuse(&["mirror"], "a mirror needs boot_device.layout");
+        } else {
+            let reason = "a mirror needs boot_device.layout; x86_64 is assumed";
+            object.doubt(&["mirror"], reason);
+        }
     }
     if let Some(layout) = &layout {
         check_layout(object, layout, mirrors);
@@ -78,6 +80,19 @@ pub(super) fn check(object: &mut CheckedObject<'_, '_>) {
     let is_s390x = layout
         .as_ref()
         .is_some_and(|layout| layout.starts_with("s390x"));
+    let device = object.node.find(&["luks", "device"]);
+    let has_device = device
+        .and_then(ConfigNode::as_text)
+        .is_some_and(|it| !it.is_empty());
+    let has_method = object.count(&["luks", "tang"]) > 0
+        || object.is_true(&["luks", "tpm2"])
+        || object.is_true(&["luks", "cex", "enabled"]);
+    if object.spec.fcos >= 7 && has_device && !has_method {
+        object.refuse(
+            &["luks"],
+            "a device is encrypted by tang, tpm2 or cex: name one",
+        );
+    }
     if object.is_true(&["luks", "cex", "enabled"]) {
         if !is_s390x {
             let at: &[&str] = if layout.is_some() {

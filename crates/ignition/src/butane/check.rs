@@ -1,20 +1,18 @@
 //! The rules of a Butane document that its keys and types do not express.
 //!
-//! Source: coreos/butane, validate.go of base/v0_1 to base/v0_6, config/fcos and config/openshift.
+//! Source: coreos/butane, validate.go of base/v0_1 to base/v0_7, config/fcos and config/openshift.
 
 use super::boot_device;
 use super::embedded;
 use super::keys::{self, BOOT_DEVICE, GRUB_USER, KeyKind, OPENSHIFT, TREE, is_same};
 use super::mode::is_decimal_mistake;
 use super::spec::ButaneSpec;
-use crate::config::SpecVersion;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::schema::{
     CONFIG, DIRECTORY, DROPIN, FILE, FILESYSTEM, ObjectSchema, REFERENCE, RESOURCE, UNIT, ValueKind,
 };
 use crate::tree::{ConfigNode, SourcePosition};
-use crate::validate::SPECIAL_BITS;
 
 /// The disk of the root file system.
 const BOOT_DISK: &str = "/dev/disk/by-id/coreos-boot-disk";
@@ -36,7 +34,7 @@ static RULES: &[(&ObjectSchema, Rule)] = &[
     (&FILE, file_mode),
     (&DIRECTORY, directory_mode),
     (&FILESYSTEM, mount_unit),
-    (&TREE, tree_local),
+    (&TREE, tree),
     (&UNIT, one_text),
     (&DROPIN, one_text),
     (&BOOT_DEVICE, boot_device::check),
@@ -169,26 +167,22 @@ fn one_text(object: &mut CheckedObject<'_, '_>) {
 }
 
 fn file_mode(object: &mut CheckedObject<'_, '_>) {
-    mode(object, false);
+    mode(object, "mode", false);
 }
 
 fn directory_mode(object: &mut CheckedObject<'_, '_>) {
-    mode(object, true);
+    mode(object, "mode", true);
 }
 
-fn mode(object: &mut CheckedObject<'_, '_>, is_directory: bool) {
-    let mode = object.node.get("mode").and_then(ConfigNode::as_integer);
+fn mode(object: &mut CheckedObject<'_, '_>, name: &str, is_directory: bool) {
+    let mode = object.node.get(name).and_then(ConfigNode::as_integer);
     let Some(mode) = mode else {
         return;
     };
     if is_decimal_mistake(mode, is_directory) {
         let reason =
             format!("{mode} is an odd mode; in octal it is usual, which is written 0{mode}");
-        object.doubt(&["mode"], reason);
-    } else if mode & SPECIAL_BITS != 0 && object.spec.ignition() >= SpecVersion::V3_4 {
-        // Older versions have this doubt from Ignition's own rules.
-        let reason = "set-user-id, set-group-id and sticky bits are not applied by every Ignition before version 3.6.0";
-        object.doubt(&["mode"], reason);
+        object.doubt(&[name], reason);
     }
 }
 
@@ -209,7 +203,9 @@ fn mount_unit(object: &mut CheckedObject<'_, '_>) {
     }
 }
 
-fn tree_local(object: &mut CheckedObject<'_, '_>) {
+fn tree(object: &mut CheckedObject<'_, '_>) {
+    mode(object, "file_mode", false);
+    mode(object, "dir_mode", true);
     if object.text("local").is_empty() {
         object.refuse(&["local"], "the directory of the tree is missing");
     }

@@ -145,7 +145,7 @@ pub(super) fn join(base: &str, path: &str) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
 
@@ -167,14 +167,23 @@ pub(super) mod tests {
         fn list(&self, path: &str, limit: usize) -> Result<Vec<LocalEntry>, String> {
             let start = format!("{path}/");
             let below = self.0.keys().filter_map(|path| path.strip_prefix(&start));
-            let entries: Vec<_> = below
-                .map(|path| LocalEntry {
-                    path: path.to_owned(),
-                    kind: LocalEntryKind::File {
-                        is_executable: false,
-                    },
-                })
-                .collect();
+            let below: Vec<_> = below.collect();
+            let folders = below
+                .iter()
+                .flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end]));
+            let folders: BTreeSet<&str> = folders.collect();
+            let entry = |path: &&str, kind: LocalEntryKind| LocalEntry {
+                path: (*path).to_owned(),
+                kind,
+            };
+            let files = below.iter().map(|path| {
+                let is_executable = false;
+                entry(path, LocalEntryKind::File { is_executable })
+            });
+            let folders = folders
+                .iter()
+                .map(|path| entry(path, LocalEntryKind::Directory));
+            let entries: Vec<_> = files.chain(folders).collect();
             if entries.len() > limit {
                 return Err("too many entries".to_owned());
             }
@@ -234,7 +243,8 @@ pub(super) mod tests {
         assert_eq!(reader.list("t").unwrap().len(), MAX_TREE_ENTRIES - 1);
         assert_eq!(reader.list("u").unwrap_err(), "\"u\": too many entries");
         let listed = FileReader::new(Some(&files)).list("u").unwrap();
-        assert_eq!([&listed[0].path, &listed[1].path], ["x/y", "x-y"]);
+        let listed: Vec<_> = listed.iter().map(|entry| &entry.path).collect();
+        assert_eq!(listed, ["x", "x/y", "x-y"]);
         let error = FileReader::new(None).read("a").unwrap_err();
         assert!(error.contains("--files-dir"), "{error}");
     }

@@ -1,9 +1,9 @@
 //! Keys of Butane: those of Ignition in snake case, and the short forms that Butane adds.
 
 use super::spec::ButaneSpec;
-use crate::config::SpecVersion::{self, V3_0, V3_4, V3_5};
+use crate::config::SpecVersion::{self, V3_0, V3_4, V3_5, V3_6};
 use crate::schema::{
-    CLEVIS, CONFIG, DROPIN, FILESYSTEM, IGNITION, ItemKey, LUKS, ListMerging, MemberSchema,
+    CLEVIS, CONFIG, DROPIN, FILESYSTEM, IGNITION, ItemKey, LUKS, ListMerging, MemberSchema, OWNER,
     ObjectSchema, PASSWD_USER, REFERENCE, RESOURCE, STORAGE, TANG, UNIT, ValueKind, butane_name,
 };
 
@@ -73,8 +73,12 @@ const fn object(members: &'static [MemberSchema]) -> ObjectSchema {
 
 /// `storage.trees[]`
 pub(super) static TREE: ObjectSchema = object(&[
+    row("dirMode", V3_6, ValueKind::Integer),
+    row("fileMode", V3_6, ValueKind::Integer),
+    row("group", V3_6, ValueKind::Object(&OWNER)),
     row("local", V3_0, ValueKind::Text),
     row("path", V3_0, ValueKind::Text),
+    row("user", V3_6, ValueKind::Object(&OWNER)),
 ]);
 
 /// `boot_device`
@@ -120,7 +124,7 @@ pub(super) static OPENSHIFT: ObjectSchema = object(&[
     row("kernelType", V3_0, ValueKind::Text),
 ]);
 
-/// Source: coreos/butane, schema.go of base/v0_1 to base/v0_6, config/fcos and config/openshift.
+/// Source: coreos/butane, schema.go of base/v0_1 to base/v0_7, config/fcos and config/openshift.
 static SHORT_FORMS: &[(&ObjectSchema, &[ShortForm])] = &[
     (
         &CONFIG,

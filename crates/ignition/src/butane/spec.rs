@@ -42,6 +42,7 @@ static SPECS: &[ButaneSpec] = &[
     fcos("1.4.0", 4),
     fcos("1.5.0", 5),
     fcos("1.6.0", 6),
+    fcos("1.7.0", 7),
     openshift("4.8.0", 8, 3),
     openshift("4.9.0", 9, 3),
     openshift("4.10.0", 10, 3),
@@ -89,7 +90,8 @@ impl ButaneSpec {
             2 | 3 => SpecVersion::V3_2,
             4 => SpecVersion::V3_3,
             5 => SpecVersion::V3_4,
-            _ => SpecVersion::V3_5,
+            6 => SpecVersion::V3_5,
+            _ => SpecVersion::V3_6,
         }
     }
 
@@ -110,7 +112,7 @@ mod tests {
         assert!(spec.is_openshift_since(14) && !spec.is_openshift_since(15));
         assert_eq!(
             ButaneSpec::find("fcos", "1.9.0").unwrap_err(),
-            "version \"1.9.0\" of fcos is not supported, expected 1.0.0 to 1.6.0"
+            "version \"1.9.0\" of fcos is not supported, expected 1.0.0 to 1.7.0"
         );
         let error = ButaneSpec::find("toaster", "1.0.0").unwrap_err();
         assert!(error.contains("\"fcos\" or \"openshift\""), "{error}");

@@ -7,13 +7,15 @@ use super::files::{FileReader, LocalEntry, LocalEntryKind, join};
 use super::node::{member_mut, members_mut, number, set, text};
 use super::resource::AutoCompression;
 use crate::problem::{ProblemClass, ProblemList};
-use crate::tree::{ConfigNode, NodeValue, SourcePosition};
+use crate::tree::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
 
 const FILE_MODE: i64 = 0o644;
 const EXECUTABLE_MODE: i64 = 0o755;
+const DIRECTORY_MODE: i64 = 0o755;
 
 /// The lists of Ignition's storage that share paths.
 const LISTS: [&str; 3] = ["directories", "files", "links"];
+const DIRECTORIES: usize = 0;
 const FILES: usize = 1;
 const LINKS: usize = 2;
 
@@ -40,6 +42,7 @@ impl TreeWalk<'_, '_> {
             let part = |name| tree.get(name).and_then(ConfigNode::as_text);
             let local = part("local").unwrap_or_default();
             let base = part("path").filter(|base| !base.is_empty()).unwrap_or("/");
+            let settings = TreeSettings::of(tree);
             let entries = match self.files.list(local) {
                 Ok(entries) => entries,
                 Err(reason) => {
@@ -48,8 +51,17 @@ impl TreeWalk<'_, '_> {
                     continue;
                 }
             };
-            for entry in entries {
-                if let Err(reason) = self.entry(local, base, entry, tree.at, &mut nodes) {
+            if settings.describes_directories() && join(base, "") == "/" {
+                let reason = "owner and dir_mode are those of the root directory of the host, too: give the tree a path";
+                self.problems
+                    .add(ProblemClass::Doubtful, tree.at, &path, reason);
+            }
+            let top = LocalEntry {
+                path: String::new(),
+                kind: LocalEntryKind::Directory,
+            };
+            for entry in std::iter::once(top).chain(entries) {
+                if let Err(reason) = self.entry(local, base, entry, &settings, &mut nodes) {
                     self.problems
                         .add(ProblemClass::Refused, tree.at, &path, reason);
                 }
@@ -66,23 +78,30 @@ impl TreeWalk<'_, '_> {
         local: &str,
         base: &str,
         entry: LocalEntry,
-        at: SourcePosition,
+        settings: &TreeSettings<'_>,
         nodes: &mut StorageNodes,
     ) -> Result<(), String> {
         let path = join(base, &entry.path);
+        let at = settings.at;
         match entry.kind {
+            LocalEntryKind::Directory if settings.describes_directories() => {
+                let directory = nodes.new_node(DIRECTORIES, &path, settings)?;
+                let mode = settings.directory_mode.unwrap_or(DIRECTORY_MODE);
+                set(directory, number("mode", at, mode));
+                Ok(())
+            }
             LocalEntryKind::Directory => Ok(()),
             LocalEntryKind::Other => Err(format!(
                 "{:?} is no file, directory or symbolic link",
                 entry.path
             )),
             LocalEntryKind::Link { target } => {
-                let link = nodes.empty_node(LINKS, &path, &["target"], at)?;
+                let link = nodes.empty_node(LINKS, &path, &["target"], settings)?;
                 set(link, text("target", at, target));
                 Ok(())
             }
             LocalEntryKind::File { is_executable } => {
-                let file = nodes.empty_node(FILES, &path, &["contents", "source"], at)?;
+                let file = nodes.empty_node(FILES, &path, &["contents", "source"], settings)?;
                 let contents = self.files.read(&format!("{local}/{}", entry.path))?;
                 let resource = member_mut(file, "contents", at);
                 set_encoded(resource, &contents, self.compression, at);
@@ -91,12 +110,51 @@ impl TreeWalk<'_, '_> {
                 } else {
                     FILE_MODE
                 };
+                let mode = settings.file_mode.unwrap_or(mode);
                 if file.get("mode").is_none() {
                     set(file, number("mode", at, mode));
                 }
                 Ok(())
             }
         }
+    }
+}
+
+/// Owner and modes of the nodes of a tree. Source: coreos/butane, base/v0_7/translate.go.
+struct TreeSettings<'t> {
+    at: SourcePosition,
+    user: Option<&'t ConfigNode>,
+    group: Option<&'t ConfigNode>,
+    file_mode: Option<i64>,
+    directory_mode: Option<i64>,
+}
+
+impl<'t> TreeSettings<'t> {
+    fn of(tree: &'t ConfigNode) -> Self {
+        let owner = |name| tree.get(name).filter(|owner| !owner.members().is_empty());
+        let mode = |name| tree.get(name).and_then(ConfigNode::as_integer);
+        Self {
+            at: tree.at,
+            user: owner("user"),
+            group: owner("group"),
+            file_mode: mode("file_mode"),
+            directory_mode: mode("dir_mode"),
+        }
+    }
+
+    /// Whether directories are more than Ignition makes by itself.
+    fn describes_directories(&self) -> bool {
+        self.directory_mode.is_some() || self.user.is_some() || self.group.is_some()
+    }
+
+    fn node(&self, path: &str) -> ConfigNode {
+        let mut node = ConfigNode::object(self.at, vec![text("path", self.at, path)]);
+        for (name, owner) in [("user", self.user), ("group", self.group)] {
+            if let Some(owner) = owner {
+                set(&mut node, ConfigMember::new(name, owner.clone()));
+            }
+        }
+        node
     }
 }
 
@@ -137,27 +195,37 @@ impl StorageNodes {
         list: usize,
         path: &str,
         contents: &[&str],
-        at: SourcePosition,
+        settings: &TreeSettings<'_>,
     ) -> Result<&mut ConfigNode, String> {
-        let items = &mut self.lists[list];
         let index = match self.indexes.get(path) {
             Some((other, index)) if *other == list => *index,
-            Some((other, _)) => {
-                return Err(format!("{path:?} is already in storage.{}", LISTS[*other]));
-            }
-            None => {
-                items.push(ConfigNode::object(at, vec![text("path", at, path)]));
-                self.indexes
-                    .insert(path.to_owned(), (list, items.len() - 1));
-                items.len() - 1
-            }
+            _ => return self.new_node(list, path, settings),
         };
-        let node = &mut items[index];
+        let node = &mut self.lists[list][index];
         let found = node.find(contents).and_then(ConfigNode::as_text);
         if found.is_some_and(|found| !found.is_empty()) {
             return Err(format!("{path:?} has contents already"));
         }
         Ok(node)
+    }
+
+    /// A new node of the path, with the owner of its tree.
+    ///
+    /// Errors: there is one.
+    fn new_node(
+        &mut self,
+        list: usize,
+        path: &str,
+        settings: &TreeSettings<'_>,
+    ) -> Result<&mut ConfigNode, String> {
+        if let Some((other, _)) = self.indexes.get(path) {
+            return Err(format!("{path:?} is already in storage.{}", LISTS[*other]));
+        }
+        let items = &mut self.lists[list];
+        let index = items.len();
+        self.indexes.insert(path.to_owned(), (list, index));
+        items.push(settings.node(path));
+        Ok(&mut items[index])
     }
 
     fn put_back(self, storage: &mut ConfigNode) {

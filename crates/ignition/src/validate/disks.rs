@@ -25,7 +25,7 @@ const RAID_LEVELS: &[(&[&str], bool)] = &[
     (&["raid10", "10"], true),
 ];
 
-/// Pins of Clevis that `custom` may name.
+/// Pins of Clevis that `custom` may name; since 3.6, others too.
 const PINS: &[&str] = &["tpm2", "tang", "sss"];
 
 /// `storage.disks[]`
@@ -245,8 +245,9 @@ pub(super) fn custom_pin(custom: &CheckedNode<'_>, problems: &mut ProblemList) {
         return;
     }
     let pin = custom.text("pin").unwrap_or_default();
-    if !PINS.contains(&pin) {
-        let reason = format!("expected a pin, one of {}", PINS.join(", "));
+    let is_known = PINS.contains(&pin) || custom.version >= SpecVersion::V3_6;
+    if pin.is_empty() || !is_known {
+        let reason = format!("expected a pin, as {}", PINS.join(", "));
         custom.refuse(problems, &[Member("pin")], reason);
     }
     if custom.is_blank("config") {

@@ -10,7 +10,7 @@ use crate::problem::{ProblemList, quoted};
 /// The highest permission bits: set-user-id, set-group-id and sticky included.
 const MODE_MAX: i64 = 0o7777;
 
-/// Set-user-id, set-group-id and sticky: applied since 3.4, ignored before.
+/// Set-user-id, set-group-id and sticky: applied since 3.6, ignored before.
 pub(crate) const SPECIAL_BITS: i64 = 0o7000;
 
 /// Units: bytes. The longest path of Linux.
@@ -77,8 +77,8 @@ pub(super) fn node(node: &CheckedNode<'_>, problems: &mut ProblemList) {
             "{bits} is not a file mode; modes are decimal here, 0644 is written 420 and the highest is {MODE_MAX}"
         );
         node.refuse(problems, &at, reason);
-    } else if bits & SPECIAL_BITS != 0 && node.version < SpecVersion::V3_4 {
-        let reason = "set-user-id, set-group-id and sticky bits are ignored before version 3.4.0";
+    } else if bits & SPECIAL_BITS != 0 && node.version < SpecVersion::V3_6 {
+        let reason = "set-user-id, set-group-id and sticky bits are ignored before version 3.6.0";
         node.doubt(problems, &at, reason);
     }
 }

@@ -20,7 +20,7 @@ fn merged_configurations_are_those_of_ignition() {
     for case in cases {
         let merged = document(&case["parent"]).merge(&document(&case["child"]));
         // Ignition reads everything as its newest version.
-        let merged = merged.convert(SpecVersion::V3_5).unwrap();
+        let merged = merged.convert(SpecVersion::V3_6).unwrap();
         assert_eq!(merged.to_json(), case["merged"], "{}", case["rule"]);
     }
 }
