@@ -34,8 +34,8 @@ pub(crate) struct DoctorArgs {
     /// Also check the names of this cluster, with its base domain; repeatable
     #[arg(long = "cluster", value_name = "NAME.DOMAIN", value_parser = host_name::domain)]
     clusters: Vec<String>,
-    /// Look for releases and images at these mirrors, too: registries.conf, or ImageDigestMirrorSet, ImageTagMirrorSet or
-    /// ImageContentSourcePolicy as YAML; repeatable
+    /// Check these mirrors, and look for releases and images at them, too: registries.conf, or ImageDigestMirrorSet,
+    /// ImageTagMirrorSet or ImageContentSourcePolicy as YAML or JSON, also in a List; repeatable
     #[arg(long, value_name = "FILE")]
     mirrors: Vec<PathBuf>,
     /// Print the results as JSON: {"checks":[{"id","group","status","finding","remedy"}]}, status: passed, warning or
@@ -90,7 +90,7 @@ fn checked(arguments: &DoctorArgs) -> Result<DoctorReport, Error> {
         site.api = Some(url.clone());
     }
     if !arguments.mirrors.is_empty() {
-        site.mirrors = mirrors::read(&arguments.mirrors)?;
+        site.mirrors = mirrors::read_named(&arguments.mirrors)?;
     }
     let named = arguments.clusters.iter().map(|domain| ClusterNames {
         domain: domain.clone(),

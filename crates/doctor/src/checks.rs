@@ -5,6 +5,7 @@ mod certificates;
 mod images;
 mod logins;
 mod machine;
+mod mirrors;
 mod names;
 mod port_holder;
 mod ports;
@@ -140,6 +141,9 @@ pub static CHECKS: &[SiteCheck] = &[
     }),
     row("registry-login", CheckGroup::Services, |site| {
         Box::pin(services::registry(site))
+    }),
+    row("mirror", CheckGroup::Services, |site| {
+        Box::pin(mirrors::mirrors(site))
     }),
     row("connection", CheckGroup::Services, |site| {
         Box::pin(remote::connections(site))

@@ -2,6 +2,8 @@
 //!
 //! Source: containers-registries.conf(5), version 2. Short names and settings of logins are ignored.
 
+use std::collections::BTreeMap;
+
 use model::Error;
 use serde::Deserialize;
 
@@ -112,6 +114,26 @@ impl Mirrors {
                 .split_once('/')
                 .map_or(location.as_str(), |it| it.0)
         })
+    }
+
+    /// Hosts of all mirrors, with their ports, each with the locations whose images it has.
+    pub fn mirror_hosts(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut hosts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for registry in &self.0 {
+            let source = match registry.prefix.as_str() {
+                "" => registry.location.as_str(),
+                prefix => prefix,
+            };
+            for mirror in &registry.mirror {
+                let location = mirror.location.as_str();
+                let host = location.split_once('/').map_or(location, |it| it.0);
+                let sources = hosts.entry(host).or_default();
+                if !sources.contains(&source) {
+                    sources.push(source);
+                }
+            }
+        }
+        hosts
     }
 
     /// All entries, in the order of the file.

@@ -110,9 +110,10 @@ impl SiteFiles {
         let found = found.map(|found| String::from_utf8_lossy(&found).into_owned());
         let mut text = found.unwrap_or_else(|| LIST_HEAD.to_owned());
         // Options and filters may follow the path.
-        let entries = text
-            .lines()
-            .filter_map(|line| line.split_whitespace().next());
+        let entries = text.lines().filter_map(|line| {
+            let (path, _) = line.split_once(['#', '[']).unwrap_or((line, ""));
+            path.split_whitespace().next()
+        });
         let is_ours = |path: &str| {
             let path = path.trim_start_matches("./");
             path == self.name || Path::new(path) == self.bundle

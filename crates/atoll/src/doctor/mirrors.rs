@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use service::Error;
 
+use crate::terminal::notice;
+
 /// Kinds of documents, with the list of each, and the pulls that use it.
 const KINDS: [(&str, &str, &str); 3] = [
     ("ImageDigestMirrorSet", "imageDigestMirrors", "digest-only"),
@@ -32,7 +34,21 @@ struct MirroredSource {
     mirror_source_policy: String,
 }
 
-/// The mirrors of all `paths`: registries.conf, or sets of mirrors in YAML.
+/// [`read`] for files that a user names to be checked.
+///
+/// Errors: as [`read`]; a file without a mirror.
+pub(super) fn read_named(paths: &[PathBuf]) -> Result<Mirrors, Error> {
+    for path in paths {
+        let mirrors = read(std::slice::from_ref(path))?;
+        if mirrors.mirror_hosts().is_empty() {
+            let doing = format!("reading mirrors of registries in {}", path.display());
+            return Err(Error::new(doing, "it names no mirror"));
+        }
+    }
+    read(paths)
+}
+
+/// The mirrors of all `paths`: registries.conf, or sets of mirrors in YAML or JSON, also as the items of a list.
 ///
 /// Errors: a file that cannot be read, or is neither.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Mirrors, Error> {
@@ -40,10 +56,11 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Mirrors, Error> {
     for path in paths {
         let doing = || format!("reading mirrors of registries in {}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| Error::new(doing(), e))?;
-        let text = if is_yaml(path, &text) {
-            of_sets(&text).map_err(|reason| Error::new(doing(), reason))?
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let text = if is_yaml(path, text) {
+            of_sets(path, text).map_err(|reason| Error::new(doing(), reason))?
         } else {
-            text
+            text.to_owned()
         };
         // Each alone, for its name in the error.
         Mirrors::parse(&text).map_err(|e| Error::new(doing(), e))?;
@@ -54,23 +71,24 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Mirrors, Error> {
 }
 
 fn is_yaml(path: &Path, text: &str) -> bool {
-    let is_named = path
-        .extension()
-        .is_some_and(|extension| extension == "yaml" || extension == "yml");
-    is_named || text.lines().any(|line| line.starts_with("kind:"))
+    let extension = path.extension().unwrap_or_default();
+    let is_named = ["yaml", "yml", "json"].iter().any(|it| *it == extension);
+    is_named || text.trim_start().starts_with('{') || text.lines().any(|it| it.starts_with("kind:"))
 }
 
 /// Sets of mirrors in the format of registries.conf.
-fn of_sets(text: &str) -> Result<String, String> {
+fn of_sets(path: &Path, text: &str) -> Result<String, String> {
     let documents: Vec<Value> = serde_yaml::from_multiple(text).map_err(|e| e.to_string())?;
     let mut entries = String::new();
-    for document in documents.iter().filter(|document| !document.is_null()) {
+    let mut others = Vec::new();
+    let mut is_set = false;
+    for document in documents.iter().flat_map(items) {
         let kind = document["kind"].as_str().unwrap_or_default();
-        let known = KINDS.iter().find(|(name, ..)| *name == kind);
-        let (_, list, pulls) = known.ok_or_else(|| {
-            let names = KINDS.map(|(name, ..)| name).join(", ");
-            format!("the kind {kind:?} is none of {names}")
-        })?;
+        let Some((_, list, pulls)) = KINDS.iter().find(|(name, ..)| *name == kind) else {
+            others.push(kind);
+            continue;
+        };
+        is_set = true;
         let list = document["spec"][list].clone();
         let sources: Vec<MirroredSource> =
             serde_json::from_value(list).map_err(|e| format!("{kind}: {e}"))?;
@@ -78,7 +96,30 @@ fn of_sets(text: &str) -> Result<String, String> {
             write_entry(&mut entries, source, pulls);
         }
     }
+    if !is_set {
+        let names = KINDS.map(|(name, ..)| name).join(", ");
+        let found = others
+            .first()
+            .map_or_else(String::new, |kind| format!(", only {kind:?}"));
+        return Err(format!("it has none of {names}{found}"));
+    }
+    for kind in others {
+        let path = path.display();
+        notice(&format!(
+            "{path}: skipping {kind:?}, which names no mirrors"
+        ));
+    }
     Ok(entries)
+}
+
+/// The objects of a document: those of a list, as `oc get` writes it, or itself.
+fn items(document: &Value) -> Vec<&Value> {
+    let kind = document["kind"].as_str().unwrap_or_default();
+    match document["items"].as_array() {
+        Some(items) if kind.ends_with("List") => items.iter().collect(),
+        _ if document.is_null() => Vec::new(),
+        _ => vec![document],
+    }
 }
 
 fn write_entry(to: &mut String, source: &MirroredSource, pulls: &str) {
@@ -153,17 +194,63 @@ spec:
         );
         assert_eq!(candidates(&mirrors, "docker.io/a/b:1").len(), 2);
         for (text, expected) in [
-            ("kind: ConfigMap\n", "ConfigMap"),
+            ("kind: ConfigMap\n", "only \"ConfigMap\""),
+            ("", "it has none of"),
+            ("kind: List\nitems: []\n", "it has none of"),
+            (
+                "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: []}\n",
+                "it names no mirror",
+            ),
             ("kind: ImageTagMirrorSet\nspec: {}\n", "ImageTagMirrorSet"),
             (": [", "idms.yaml"),
         ] {
             fs::write(&sets, text).unwrap();
-            let error = read(&[conf.clone(), sets.clone()]).unwrap_err();
+            let error = read_named(&[conf.clone(), sets.clone()]).unwrap_err();
             let error = error.to_string();
             assert!(error.contains(expected), "{error}");
             assert!(error.contains("idms.yaml"), "{error}");
         }
+        fs::write(&conf, "").unwrap();
+        let error = read_named(std::slice::from_ref(&conf)).unwrap_err();
+        assert!(error.to_string().contains("names no mirror"), "{error}");
+        assert_eq!(read(&[conf]).unwrap(), Mirrors::default());
         assert_eq!(read(&[]).unwrap(), Mirrors::default());
         read(&[dir.path().join("absent")]).unwrap_err();
+    }
+
+    #[test]
+    fn lists_other_kinds_and_json_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let item = |kind: &str, list: &str, source: &str| {
+            serde_json::json!({ "kind": kind, "spec": { list: [
+                { "source": source, "mirrors": [format!("registry.lab:5000/{}", kind.to_lowercase())] }] } })
+        };
+        let digests = item("ImageDigestMirrorSet", "imageDigestMirrors", "quay.io/a");
+        let policy = item(
+            "ImageContentSourcePolicy",
+            "repositoryDigestMirrors",
+            "quay.io/b",
+        );
+        let catalog = serde_json::json!({ "kind": "CatalogSource", "spec": {} });
+        let list = serde_json::json!({ "kind": "List", "apiVersion": "v1", "items": [digests, policy, catalog] });
+        for (name, text) in [
+            ("list.json", list.to_string()),
+            ("list", format!("\u{feff}{list:#}")),
+            (
+                "all.yaml",
+                format!("---\n{catalog}\n---\n{digests}\n---\n{policy}\n---\n"),
+            ),
+            (
+                "typed.yml",
+                list.to_string()
+                    .replace("\"List\"", "\"ImageDigestMirrorSetList\""),
+            ),
+        ] {
+            let path = dir.path().join(name);
+            fs::write(&path, text).unwrap();
+            let mirrors = read(&[path]).unwrap();
+            let sources: Vec<_> = mirrors.sources().map(|it| it.location).collect();
+            assert_eq!(sources, ["quay.io/a", "quay.io/b"], "{name}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The site of a pod, by the files in its folder.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -396,15 +397,17 @@ impl PodFiles<'_> {
             renewal: format!("atoll certs --domain {domain} --dir {}", folder.display()),
         };
         let list = std::fs::read_to_string(folder.join(LIST)).unwrap_or_default();
-        let listed = list
-            .lines()
-            .filter_map(|line| line.split_whitespace().next());
+        // Options in brackets and a comment may follow the path, and several lines may have one file.
+        let listed = list.lines().filter_map(|line| {
+            let (line, _) = line.split_once(['#', '[']).unwrap_or((line, ""));
+            line.split_whitespace().next()
+        });
         let listed = listed.map(|path| path.strip_prefix(CERTIFICATES).unwrap_or(path));
-        let further = listed.filter(|path| *path != name && !path.starts_with('#'));
-        let further = further.map(|path| CertificateFile {
+        let listed: BTreeSet<&str> = listed.filter(|path| *path != name).collect();
+        let further = listed.into_iter().map(|path| CertificateFile {
             service: format!("{PROXY_SERVICE} ({path})"),
+            key: key_of(&folder.join(path)),
             path: folder.join(path),
-            key: folder.join(path),
             names: Vec::new(),
             authority: None,
             renewal: format!(
@@ -414,4 +417,13 @@ impl PodFiles<'_> {
         });
         std::iter::once(own).chain(further).collect()
     }
+}
+
+/// The file of a certificate's key: beside it as `x.crt.key` or `x.key`, else the same.
+fn key_of(certificate: &Path) -> PathBuf {
+    let mut longer = certificate.as_os_str().to_owned();
+    longer.push(".key");
+    let beside = [longer.into(), certificate.with_extension("key")];
+    let found = beside.into_iter().find(|path: &PathBuf| path.exists());
+    found.unwrap_or_else(|| certificate.to_owned())
 }

@@ -89,8 +89,12 @@ fn results(dir: &Path) -> BTreeMap<String, Value> {
 
 /// Results by id, with further arguments.
 fn results_with(dir: &Path, more: &[&str]) -> BTreeMap<String, Value> {
-    let arguments = ["doctor", "--json", "--dir", dir.to_str().unwrap()];
-    let output = atoll(&[&arguments[..], more].concat());
+    results_of(&[&["--dir", dir.to_str().unwrap()], more].concat())
+}
+
+/// Results by id of `atoll doctor` with these arguments.
+fn results_of(arguments: &[&str]) -> BTreeMap<String, Value> {
+    let output = atoll(&[&["doctor", "--json"], arguments].concat());
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();
     let fails = checks.iter().any(|one| one["status"] == "failed");
@@ -328,6 +332,41 @@ async fn images_are_found_at_mirrors() {
     set(dir, "REGISTRIES_CONF_PATH=/images/registries.conf");
     let found = results(dir);
     expect(&found, "release-image:4.18.30", "failed", no_boot_image);
+}
+
+#[test]
+fn mirrors_are_checked_without_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let closed = free_port();
+    let mirrored = |kind: &str, list: &str, source: &str| {
+        json!({ "kind": kind, "spec": { list: [{
+            "source": source, "mirrors": [format!("127.0.0.1:{closed}/a/b")] }] } })
+    };
+    let items = [
+        mirrored(
+            "ImageDigestMirrorSet",
+            "imageDigestMirrors",
+            "quay.invalid/digests",
+        ),
+        mirrored("ImageTagMirrorSet", "imageTagMirrors", "quay.invalid/tags"),
+    ];
+    let sets = dir.join("sets.yaml");
+    fs::write(&sets, json!({ "kind": "List", "items": items }).to_string()).unwrap();
+    let found = results_of(&["--mirrors", sets.to_str().unwrap()]);
+    let id = format!("mirror:127.0.0.1:{closed}");
+    expect(
+        &found,
+        &id,
+        "failed",
+        "quay.invalid/digests, quay.invalid/tags",
+    );
+    let empty = dir.join("empty.conf");
+    fs::write(&empty, "").unwrap();
+    let output = atoll(&["doctor", "--mirrors", empty.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("empty.conf: it names no mirror"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Units: bytes. Longer reasons are cut.
 const MAX_REASON: usize = 512;
 /// A repository that need not exist: its answer shows whether the login is accepted.
-const PROBE: &str = "atoll/doctor:probe";
+pub(super) const PROBE: &str = "atoll/doctor:probe";
 
 /// A client for single requests, without redirects.
 pub(super) fn client(ca: Option<&[u8]>, insecure: bool) -> Result<reqwest::Client, String> {
