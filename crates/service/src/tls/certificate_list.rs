@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::line_options::LineOptions;
 
+/// The filter of a default certificate.
+const ANY_NAME: &str = "*";
+
 /// A line of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ListEntry {
@@ -18,6 +21,8 @@ pub(super) struct ListEntry {
     pub(super) names: Vec<NamePattern>,
     /// Server names that it is not for.
     pub(super) excluded: Vec<NamePattern>,
+    /// Whether it serves clients that ask for no name of the list; else, the first line does. Source: HAProxy 3.0.
+    pub(super) is_default: bool,
 }
 
 /// A server name, or all with one label below a domain.
@@ -112,6 +117,8 @@ fn entry(folder: &Path, line: &str) -> Result<ListEntry, &'static str> {
     };
     for filter in filters.split_whitespace() {
         match filter.strip_prefix('!') {
+            None if filter == ANY_NAME => entry.is_default = true,
+            Some(ANY_NAME) => {}
             Some(excluded) => entry.excluded.push(NamePattern::new(excluded)),
             None => entry.names.push(NamePattern::new(filter)),
         }
@@ -141,6 +148,10 @@ mod tests {
         assert_eq!(entries[1].names, [below, NamePattern::new("b.example")]);
         assert_eq!(entries[1].excluded, [NamePattern::new("x.b.example")]);
         assert_eq!(entries[2].names, [NamePattern::new("c.example")]);
+        let defaults = parse(Path::new("list"), "a.pem !*\nb.pem * b.example\n").unwrap();
+        let is_default: Vec<_> = defaults.iter().map(|entry| entry.is_default).collect();
+        assert_eq!(is_default, [false, true]);
+        assert!(defaults[0].excluded.is_empty() && defaults[1].names.len() == 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Contents of the files of a listener's certificates.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +12,9 @@ use super::{CertificateFiles, Certificates, TlsConfig, pem};
 const BESIDE: [&str; 4] = ["issuer", "key", "ocsp", "sctl"];
 /// Extensions of certificates of one name with keys of several kinds. Source: HAProxy, `ssl-load-extra-files`.
 const KINDS: [&str; 3] = ["ecdsa", "rsa", "dsa"];
+
+/// Extensions of authorities and their revocations in a folder. Source: HAProxy, `ca-file`.
+const AUTHORITIES: [&str; 4] = ["cer", "crl", "crt", "pem"];
 
 /// A file and its content.
 pub(super) type NamedContent = (PathBuf, Vec<u8>);
@@ -194,13 +197,16 @@ fn beside(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-/// The content of a file, or of each file in a folder.
+/// The content of a file, or of each file with authorities in a folder.
 async fn contents(path: Option<&Path>) -> Result<Vec<NamedContent>, String> {
     let Some(path) = path else {
         return Ok(Vec::new());
     };
     let paths = if path.is_dir() {
-        files_in(path).await.map_err(|e| in_file(path, &e))?
+        let mut found = files_in(path).await.map_err(|e| in_file(path, &e))?;
+        let is_authority = |extension: &OsStr| AUTHORITIES.iter().any(|one| *one == extension);
+        found.retain(|path| path.extension().is_some_and(is_authority));
+        found
     } else {
         vec![path.to_owned()]
     };

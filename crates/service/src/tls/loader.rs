@@ -217,13 +217,13 @@ fn in_place_of(
 ) -> Result<Option<ServedCertificate>, String> {
     let entry = &files.entry;
     let demands = &entry.options.demands;
-    let is_former = |one: &&ServedCertificate| {
+    let is_previous = |one: &&ServedCertificate| {
         one.identity.is_some()
             && one.entry.bundle == entry.bundle
             && one.entry.options == entry.options
     };
-    if let Some(former) = old.iter().find(is_former) {
-        let mut kept = former.clone();
+    if let Some(previous) = old.iter().find(is_previous) {
+        let mut kept = previous.clone();
         kept.entry = Arc::clone(entry);
         if !entry.names.is_empty() {
             kept.names.clone_from(&entry.names);

@@ -44,18 +44,26 @@ pub(super) fn revocations(
 /// Errors: no key, an encrypted one, broken PEM; without content of the key.
 pub(super) fn private_key(path: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     let shown = path.display();
-    let is_encrypted = bytes
-        .windows(ENCRYPTED_HEADER.len())
-        .any(|it| it == ENCRYPTED_HEADER)
-        || labels(bytes).iter().any(|label| label == ENCRYPTED_LABEL);
     match PrivateKeyDer::pem_slice_iter(unmarked(bytes)).next() {
         Some(Ok(key)) => Ok(key),
-        _ if is_encrypted => Err(format!(
-            "{shown}: its private key is encrypted, and the server has no passphrase: decrypt it by `openssl pkey -in {shown} -out KEY`"
-        )),
-        Some(Err(error)) => Err(format!("{shown}: its private key is broken PEM: {error}")),
-        None => Err(format!("{shown}: {}", lack(path, bytes, "private key"))),
+        Some(Err(error)) => Err(encrypted(path, bytes)
+            .unwrap_or_else(|| format!("{shown}: its private key is broken PEM: {error}"))),
+        None => Err(encrypted(path, bytes)
+            .unwrap_or_else(|| format!("{shown}: {}", lack(path, bytes, "private key")))),
     }
+}
+
+/// The remark on an encrypted key, if the file has one.
+fn encrypted(path: &Path, bytes: &[u8]) -> Option<String> {
+    let mut headers = bytes.windows(ENCRYPTED_HEADER.len());
+    let is_encrypted = headers.any(|it| it == ENCRYPTED_HEADER)
+        || labels(bytes).iter().any(|label| label == ENCRYPTED_LABEL);
+    let shown = path.display();
+    is_encrypted.then(|| {
+        format!(
+            "{shown}: its private key is encrypted, and the server has no passphrase: decrypt it by `openssl pkey -in {shown} -out KEY`"
+        )
+    })
 }
 
 /// Whether the text has a section of a private key.
@@ -67,7 +75,7 @@ fn all<T: PemObject>(path: &Path, bytes: &[u8], expected: &str) -> Result<Vec<T>
     let shown = path.display();
     let found = T::pem_slice_iter(unmarked(bytes))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("{shown}: {error}"))?;
+        .map_err(|error| encrypted(path, bytes).unwrap_or_else(|| format!("{shown}: {error}")))?;
     if found.is_empty() {
         return Err(format!("{shown}: {}", lack(path, bytes, expected)));
     }
@@ -154,6 +162,10 @@ mod tests {
         let older = b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nc2VjcmV0\n-----END RSA PRIVATE KEY-----\n";
         for text in [&newer[..], older] {
             assert!(has_private_key(text));
+            let certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+            let bundle = [certificate.as_bytes(), text].concat();
+            let found = certificates(Path::new("x.pem"), &bundle).map(|found| found.len());
+            assert!(found.is_ok_and(|it| it == 1) || text == older);
             let error = key_error(text);
             assert!(
                 error.contains("is encrypted") && !error.contains("c2Vj"),

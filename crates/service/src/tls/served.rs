@@ -93,7 +93,7 @@ impl ServedCertificates {
     /// The configuration for a client that asks for `name` (lower case) and verifies signatures of `schemes`. The line
     /// that governs the name decides on the demands. Of the certificates with these demands, one is best that has not
     /// expired, that the client can verify, that names it exactly, and that is not RSA, as in HAProxy. Without any, the
-    /// first line serves. Absent: the line is out of force, and the client is refused.
+    /// default serves. Absent: the line is out of force, and the client is refused.
     ///
     /// Panics: never; there is one certificate at least.
     pub(crate) fn choose(
@@ -133,7 +133,7 @@ impl ServedCertificates {
 }
 
 /// The line that governs `name`: of those that name it exactly, else by a wildcard, one that protects; without any, the
-/// first line.
+/// default.
 fn governing<'a>(all: &'a [ServedCertificate], name: Option<&str>) -> &'a ServedCertificate {
     let mut best = None;
     for certificate in all {
@@ -145,7 +145,9 @@ fn governing<'a>(all: &'a [ServedCertificate], name: Option<&str>) -> &'a Served
             best = Some((rank, certificate));
         }
     }
-    best.map_or(&all[0], |(_, certificate)| certificate)
+    let default = || all.iter().find(|one| one.entry.is_default);
+    let best = best.map(|(_, certificate)| certificate);
+    best.or_else(default).unwrap_or(&all[0])
 }
 
 impl ServedCertificate {
