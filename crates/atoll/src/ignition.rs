@@ -58,7 +58,7 @@ pub(crate) struct MergeFilesArgs {
 pub(crate) struct ConvertFileArgs {
     /// Configuration; - reads standard input
     file: PathBuf,
-    /// Version of the specification, 3.0.0 to 3.5.0. Default: the lowest that carries the content
+    /// Version of the specification, 3.0.0 to 3.6.0. Default: the lowest that carries the content
     #[arg(long, value_name = "VERSION", value_parser = parse_version)]
     to: Option<SpecVersion>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct ShowFileArgs {
 }
 
 fn parse_version(text: &str) -> Result<SpecVersion, String> {
-    SpecVersion::parse(text).ok_or_else(|| "expected one of 3.0.0 to 3.5.0".to_owned())
+    SpecVersion::parse(text).ok_or_else(|| "expected one of 3.0.0 to 3.6.0".to_owned())
 }
 
 /// Runs the subcommand; the value is the exit code of the process.
@@ -172,6 +172,19 @@ fn read(path: &Path) -> Result<ConfigDocument, Error> {
         (Some(document), None) => Ok(document),
         _ => Err(unusable(path)),
     }
+}
+
+/// Reads a configuration for an image, which gets it as it is.
+///
+/// Errors: Ignition would refuse it; the problems are printed.
+pub(crate) fn accepted(path: &Path) -> Result<Vec<u8>, Error> {
+    let text = read_bounded(path)?;
+    let (_, problems) = ConfigDocument::read(&text);
+    print_problems(path, &problems, false, terminal::line);
+    if problems.is_refused() {
+        return Err(unusable(path));
+    }
+    Ok(text)
 }
 
 fn unusable(path: &Path) -> Error {

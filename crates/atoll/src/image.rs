@@ -4,21 +4,20 @@ mod make_test_iso;
 pub(crate) mod output;
 mod push;
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use image_service::content::{ContentPieces, Piece};
-use image_service::image::{BaseImage, InitrdArchives, full_iso, minimal_iso, pristine};
+use image_service::image::{
+    BaseImage, InitrdArchives, KargsChange, customised, minimal_iso, pristine,
+};
 use serde_json::json;
 use service::Error;
 use sha2::{Digest as _, Sha256};
 
 use self::output::OutputArgs;
+use crate::ignition::accepted;
 use crate::terminal;
-
-/// Longest ignition. Units: bytes.
-const MAX_IGNITION: u64 = 64 << 20;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ImageCommand {
@@ -52,23 +51,24 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// Changes of an image.
-#[derive(Debug, Clone, Args)]
-struct ChangeArgs {
-    /// Ignition config; - reads it from standard input
-    #[arg(long, value_name = "FILE")]
-    ignition: PathBuf,
-    /// Kernel argument to add; may be repeated
-    #[arg(long = "karg", value_name = "ARGUMENT")]
-    kargs: Vec<String>,
-}
-
 /// Arguments of `embed`.
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
+#[command(group(ArgGroup::new("change").required(true).multiple(true)))]
 pub(crate) struct EmbedArgs {
     image: PathBuf,
-    #[command(flatten)]
-    change: ChangeArgs,
+    /// Ignition config; - reads it from standard input. Default: the one that the image has
+    #[arg(long, value_name = "FILE", group = "change")]
+    ignition: Option<PathBuf>,
+    /// Kernel argument to add; may be repeated
+    #[arg(long = "karg", value_name = "ARGUMENT", group = "change")]
+    kargs: Vec<String>,
+    /// Kernel argument to remove; may be repeated
+    #[arg(long = "delete-karg", value_name = "ARGUMENT", group = "change")]
+    deleted_kargs: Vec<String>,
+    /// Kernel argument to replace; may be repeated
+    #[arg(long = "replace-karg", value_name = "KEY=OLD=NEW", group = "change")]
+    replaced_kargs: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -77,8 +77,12 @@ pub(crate) struct EmbedArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MinimalArgs {
     image: PathBuf,
-    #[command(flatten)]
-    change: ChangeArgs,
+    /// Ignition config; - reads it from standard input
+    #[arg(long, value_name = "FILE")]
+    ignition: PathBuf,
+    /// Kernel argument to add; may be repeated
+    #[arg(long = "karg", value_name = "ARGUMENT")]
+    kargs: Vec<String>,
     /// URL from which early boot downloads the root file system (see `extract`)
     #[arg(long, value_name = "URL")]
     rootfs_url: String,
@@ -121,19 +125,7 @@ pub(crate) struct ResetArgs {
 pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
     match command {
         ImageCommand::Show(arguments) => show(arguments),
-        ImageCommand::Embed(EmbedArgs {
-            image,
-            change,
-            output,
-        }) => {
-            let content = full_iso(
-                &open(image)?,
-                &change.read()?,
-                InitrdArchives::default(),
-                &change.kargs,
-            );
-            output.write(&content.map_err(|error| Error::new("customising the image", error))?)
-        }
+        ImageCommand::Embed(arguments) => embed(arguments),
         ImageCommand::Minimal(arguments) => minimal(arguments),
         ImageCommand::Extract(arguments) => extract(arguments),
         ImageCommand::Verify(arguments) => verify(arguments),
@@ -153,29 +145,18 @@ pub(crate) fn open(path: &Path) -> Result<BaseImage, Error> {
     BaseImage::open(path).map_err(|error| Error::new("opening the image", error))
 }
 
-impl ChangeArgs {
-    fn read(&self) -> Result<Vec<u8>, Error> {
-        let mut text = Vec::new();
-        let read = if self.ignition.as_os_str() == "-" {
-            std::io::stdin()
-                .take(MAX_IGNITION + 1)
-                .read_to_end(&mut text)
-        } else {
-            let file = std::fs::File::open(&self.ignition);
-            file.and_then(|file| file.take(MAX_IGNITION + 1).read_to_end(&mut text))
-        };
-        let doing = || format!("reading {}", self.ignition.display());
-        read.map_err(|error| Error::new(doing(), error))?;
-        if text.len() as u64 > MAX_IGNITION {
-            return Err(Error::new(
-                doing(),
-                format!("it has more than {MAX_IGNITION} bytes"),
-            ));
-        }
-        serde_json::from_slice::<serde_json::Value>(&text)
-            .map_err(|error| Error::new(doing(), format!("it is no JSON: {error}")))?;
-        Ok(text)
-    }
+fn embed(arguments: &EmbedArgs) -> Result<(), Error> {
+    let image = open(&arguments.image)?;
+    let config = arguments.ignition.as_deref().map(accepted).transpose()?;
+    let kargs = KargsChange {
+        delete: arguments.deleted_kargs.clone(),
+        replace: arguments.replaced_kargs.clone(),
+        append: arguments.kargs.clone(),
+    };
+    let archives = InitrdArchives::default();
+    let content = customised(&image, config.as_deref(), archives, &kargs);
+    let content = content.map_err(|error| Error::new("customising the image", error))?;
+    arguments.output.write(&content)
 }
 
 fn show(arguments: &ShowArgs) -> Result<(), Error> {
@@ -235,9 +216,10 @@ fn minimal(arguments: &MinimalArgs) -> Result<(), Error> {
     let url = &arguments.rootfs_url;
     let doing = "making a minimal image";
     check_rootfs_url(url).map_err(|reason| Error::new(doing, reason))?;
-    let (image, change) = (open(&arguments.image)?, &arguments.change);
+    let image = open(&arguments.image)?;
+    let config = accepted(&arguments.ignition)?;
     let network = InitrdArchives::default();
-    let content = minimal_iso(&image, &change.read()?, network, &change.kargs, url);
+    let content = minimal_iso(&image, &config, network, &arguments.kargs, url);
     arguments
         .output
         .write(&content.map_err(|error| Error::new(doing, error))?)

@@ -9,13 +9,15 @@ mod fuzz_tests;
 mod iso9660;
 mod iso_edit;
 mod iso_map;
+mod kargs;
 mod minimal;
 mod nmstatectl;
 mod partition_table;
 mod squashfs;
 
 pub use base::{BaseImage, BaseImageError};
-pub use customise::{CustomiseError, InitrdArchives, full_iso, pristine, pxe_initrd};
+pub use customise::{CustomiseError, InitrdArchives, customised, full_iso, pristine, pxe_initrd};
+pub use kargs::KargsChange;
 pub use minimal::minimal_iso;
 pub(crate) use nmstatectl::needs_nmstatectl;
 pub use nmstatectl::nmstatectl_archive;

@@ -148,6 +148,89 @@ fn only_whole_images_pass() {
 }
 
 #[test]
+fn configurations_that_ignition_refuses_are_not_embedded() {
+    let lab = Lab::new();
+    let link = r#"{"path":"/etc/a","target":"b"}"#;
+    let twice =
+        format!(r#"{{"ignition":{{"version":"3.2.0"}},"storage":{{"links":[{link},{link}]}}}}"#);
+    for (config, reason) in [
+        (
+            r#"{"ignition":{"version":"2.2.0"}}"#,
+            "\"2.2.0\" is not supported",
+        ),
+        ("{}", "needs a version"),
+        ("", "the configuration is not valid"),
+        (
+            r#"{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"MachineConfig","spec":{"config":{"ignition":{"version":"3.2.0"}}}}"#,
+            "this is a MachineConfig",
+        ),
+        (&twice, "storage.links[1]"),
+        (
+            r#"{"ignition":{"version":"3.9.0"}}"#,
+            "expected one of 3.0.0 to 3.6.0",
+        ),
+    ] {
+        fs::write(lab.path("x.ign"), config).unwrap();
+        let minimal = ["minimal", "live.iso", "--rootfs-url", "http://h/r"];
+        for command in [&["embed", "live.iso"][..], &minimal] {
+            let rest = &["--ignition", "x.ign", "-o", "x.iso"][..];
+            let said = lab.fails(&[command, rest].concat());
+            assert!(said.contains(reason), "{config}: {said}");
+            assert!(!lab.path("x.iso").exists());
+        }
+    }
+    // A member that Ignition ignores is a warning.
+    fs::write(
+        lab.path("x.ign"),
+        r#"{"ignition":{"version":"3.6.0"},"extra":1}"#,
+    )
+    .unwrap();
+    let embedded = lab.atoll(&["embed", "live.iso", "--ignition", "x.ign", "-o", "x.iso"]);
+    assert!(embedded.status.success());
+    assert!(String::from_utf8_lossy(&embedded.stderr).contains("warning: extra"));
+}
+
+#[test]
+fn kernel_arguments_change_without_an_ignition() {
+    let lab = Lab::new();
+    let kargs = |image: &str| {
+        let shown: serde_json::Value =
+            serde_json::from_str(&lab.succeeds(&["show", image, "--json"])).unwrap();
+        shown["kernel_arguments"].as_str().unwrap().to_owned()
+    };
+    let default = kargs("live.iso");
+    lab.succeeds(&[
+        "embed",
+        "live.iso",
+        "--ignition",
+        "c.ign",
+        "--karg",
+        "a=1",
+        "-o",
+        "own.iso",
+    ]);
+    lab.succeeds(&["embed", "own.iso", "--karg", "b", "-o", "more.iso"]);
+    assert_eq!(kargs("more.iso"), format!("{default} a=1 b"));
+    let change = [
+        "--replace-karg",
+        "a=1=2",
+        "--delete-karg",
+        "b",
+        "--karg",
+        "c",
+    ];
+    lab.succeeds(&[&["embed", "more.iso", "-o", "changed.iso"], &change[..]].concat());
+    assert_eq!(kargs("changed.iso"), format!("{default} a=2 c"));
+    let shown = lab.succeeds(&["show", "changed.iso", "--ignition"]);
+    assert_eq!(shown.trim_end(), IGNITION, "the ignition stays");
+    let said = lab.fails(&["embed", "own.iso", "--delete-karg", "a=2", "-o", "x.iso"]);
+    assert!(said.contains("no kernel argument \"a=2\""), "{said}");
+    let nothing = lab.atoll(&["embed", "own.iso", "-o", "x.iso"]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(!lab.path("x.iso").exists());
+}
+
+#[test]
 fn mistakes_leave_no_file() {
     let lab = Lab::new();
     fs::write(lab.path("broken.ign"), "{").unwrap();
@@ -161,7 +244,7 @@ fn mistakes_leave_no_file() {
                 "-o",
                 "x.iso",
             ],
-            "it is no JSON",
+            "broken.ign: the configuration is not valid",
         ),
         (
             vec!["embed", "live.iso", "--ignition", "none.ign", "-o", "x.iso"],

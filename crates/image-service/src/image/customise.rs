@@ -5,6 +5,7 @@ use ignition::archive;
 
 use super::base::{BaseImage, KargsArea};
 use super::iso_edit::{EditError, IsoEdit, Replacement, edited};
+use super::kargs::KargsChange;
 use crate::content::{ContentPieces, Overlap, Overlay, Piece, align};
 
 /// Reason why an image cannot be customised.
@@ -33,6 +34,14 @@ pub enum CustomiseError {
     /// A kernel argument with a control character, which would end the line.
     #[error("kernel argument {0:?} holds a control character")]
     KargsNotPrintable(String),
+    /// A kernel argument to remove or replace that the image does not have.
+    #[error("the image has no kernel argument {karg:?}, only: {present}")]
+    NoSuchKarg {
+        /// The argument.
+        karg: String,
+        /// Those of the image.
+        present: String,
+    },
     /// The image has no embed area for kernel arguments.
     #[error(
         "the image has no area for kernel arguments; remove them from the infra-env or use a newer OS image"
@@ -63,14 +72,37 @@ pub fn full_iso(
     archives: InitrdArchives,
     kargs: &[String],
 ) -> Result<ContentPieces, CustomiseError> {
+    let change = KargsChange {
+        append: kargs.to_vec(),
+        ..KargsChange::default()
+    };
+    customised(image, Some(ignition), archives, &change)
+}
+
+/// A whole image with `ignition` and the archives in it, or with those that it has, and its kernel arguments changed.
+///
+/// Errors: when one of them does not fit; a kernel argument to change that the image does not have.
+pub fn customised(
+    image: &BaseImage,
+    ignition: Option<&[u8]>,
+    archives: InitrdArchives,
+    kargs: &KargsChange,
+) -> Result<ContentPieces, CustomiseError> {
     let mut edit = IsoEdit::default();
-    embed_ignition(&mut edit, image, ignition, archives)?;
+    if let Some(ignition) = ignition {
+        embed_ignition(&mut edit, image, ignition, archives)?;
+    }
     if !kargs.is_empty() {
         if image.kargs.is_empty() {
             return Err(CustomiseError::NoKargsArea);
         }
         for area in &image.kargs {
-            let piece = Piece::Memory(kargs_text(area, kargs)?);
+            let text = kargs.apply(&area.text)?;
+            let changed = KargsArea {
+                text,
+                ..area.clone()
+            };
+            let piece = Piece::Memory(kargs_text(&changed, &kargs.append)?);
             edit.overlays.push(Overlay {
                 start: area.start,
                 piece,
