@@ -15,6 +15,7 @@ mod metadata;
 mod name;
 mod node;
 mod split;
+mod system_path;
 mod template;
 mod tree;
 
@@ -34,8 +35,10 @@ pub use machine::{
 pub use metadata::ObjectMetadata;
 pub use name::{LABEL, NameForm, SUBDOMAIN};
 pub use node::{DecodeError, RecordNode};
+pub use system_path::SystemPathError;
 pub use template::template;
 pub use tree::{json_text, yaml_text};
 
 pub(crate) use credentials::decode as decode_base64;
 pub(crate) use node::join;
+pub(crate) use system_path::system_id;

@@ -31,7 +31,7 @@ impl BmcChange<'_> {
     }
 
     fn has_no_effect(&self) -> bool {
-        self.faults.contains(&BmcFault::NoEffect)
+        self.faults.contains(&BmcFault::NoEffect) || self.faults.contains(&BmcFault::RemoteMediaOff)
     }
 
     /// The answer to an action.

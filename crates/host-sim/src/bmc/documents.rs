@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::SESSIONS;
 use super::answer::BmcAnswer;
+use super::fault::BmcFault;
 use super::simulated::SimulatedBmc;
 use super::state::{BmcState, SimulatedOverride};
 use super::storage;
@@ -28,7 +29,7 @@ pub(super) fn read(bmc: &SimulatedBmc, path: &str) -> BmcAnswer {
         _ if path == system => {
             return with_tag(bmc, self::system(bmc, &state), state.version);
         }
-        _ if path == manager => Some(self::manager(bmc)),
+        _ if path == manager => Some(self::manager(bmc, &state)),
         _ if path == media => Some(collection(bmc, path, &names(bmc))),
         _ => None,
     };
@@ -217,7 +218,7 @@ fn action_info(bmc: &SimulatedBmc) -> Value {
     })
 }
 
-fn manager(bmc: &SimulatedBmc) -> Value {
+fn manager(bmc: &SimulatedBmc, state: &BmcState) -> Value {
     let profile = bmc.profile;
     let path = profile.manager_path();
     let mut body = json!({
@@ -232,6 +233,14 @@ fn manager(bmc: &SimulatedBmc) -> Value {
     });
     if !profile.has_media_below_system {
         body["VirtualMedia"] = link(bmc, &profile.media_path());
+    }
+    if profile.has_remote_media_setting {
+        let is_off = state.has(&BmcFault::RemoteMediaOff);
+        let status = if is_off { "Disabled" } else { "Enabled" };
+        body["Oem"] = json!({ "Ami": { "VirtualMedia": { "RMediaStatus": status } } });
+        let target = format!("{path}/Actions/Oem/AMIVirtualMedia.EnableRMedia");
+        body["Actions"] =
+            json!({ "Oem": { "#AMIVirtualMedia.EnableRMedia": { "target": target } } });
     }
     if profile.has_import {
         let import = "#OemManager.ImportSystemConfiguration";

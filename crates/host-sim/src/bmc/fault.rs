@@ -39,6 +39,8 @@ pub enum BmcFault {
     FailedTask,
     /// An eject leaves `Inserted` and the image as they were; only `ConnectedVia` is right.
     KeepsImage,
+    /// AMI's remote media support is off: insertions are accepted without an effect.
+    RemoteMediaOff,
     /// Repeats the password in the reason of a refusal.
     RepeatsPassword,
     /// The session is forgotten.

@@ -68,6 +68,8 @@ pub struct BmcProfile {
     pub targets: &'static [&'static str],
     /// The target that boots the virtual CD; none where only the import does.
     pub cd_target: Option<&'static str>,
+    /// Whether its remote media can be switched off, as those of AMI.
+    pub has_remote_media_setting: bool,
     /// Whether iDRAC's import sets the virtual CD.
     pub has_import: bool,
     /// Whether an override for one boot is one for all.
@@ -154,6 +156,7 @@ const STANDARD: BmcProfile = BmcProfile {
     targets: &["None", "Pxe", "Cd", "Hdd", "UefiHttp"],
     cd_target: Some("Cd"),
     has_import: false,
+    has_remote_media_setting: false,
     once_is_continuous: false,
     has_settings: false,
     demands_full_override: false,
@@ -313,6 +316,7 @@ pub static BMC_PROFILES: &[BmcProfile] = &[
         // These two are reported without the family's name.
         transfer_methods: &["Upload"],
         inserts_by_task: true,
+        has_remote_media_setting: true,
         demands_full_override: true,
         needs_if_match: true,
         has_weak_tags: true,

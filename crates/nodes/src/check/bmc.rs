@@ -58,14 +58,17 @@ pub(super) fn system(host: &RecordNode<'_>, _: &CheckScope<'_>, findings: &mut F
         findings.warning(host, ADDRESS, reason, "remove it from the ? on");
     }
     let usual = scheme.system_id.unwrap_or("<id>");
-    let Some(path) = address.system_path() else {
-        let reason = "names no system, which works only while the BMC has one";
-        findings.warning(host, ADDRESS, reason, format!("add {SYSTEMS}{usual}"));
-        return;
-    };
-    let Some(id) = address.system_id() else {
-        not_a_system(host, path, usual, findings);
-        return;
+    let id = match address.system_id() {
+        Ok(Some(id)) => id,
+        Ok(None) => {
+            let reason = "names no system, which works only while the BMC has one";
+            findings.warning(host, ADDRESS, reason, format!("add {SYSTEMS}{usual}"));
+            return;
+        }
+        Err(error) => {
+            findings.error(host, ADDRESS, error.to_string(), error.remedy(usual));
+            return;
+        }
     };
     match (scheme.system_id, idrac_scheme(scheme.name)) {
         (Some(usual), _) if id != usual => {
@@ -88,32 +91,6 @@ fn idrac_scheme(name: &str) -> Option<(&'static str, &'static str)> {
         _ => return None,
     };
     Some((instead, "System.Embedded.1"))
-}
-
-fn not_a_system(host: &RecordNode<'_>, path: &str, usual: &str, findings: &mut FindingList<'_>) {
-    let lower = path.to_lowercase();
-    let remedy = format!("write {SYSTEMS}{usual}");
-    for other in ["/managers/", "/chassis/"] {
-        if lower.contains(other) {
-            let reason = format!(
-                "has the path of {}, not of a system",
-                other.trim_matches('/')
-            );
-            findings.error(host, ADDRESS, reason, remedy);
-            return;
-        }
-    }
-    if lower.starts_with(&SYSTEMS.to_lowercase()) {
-        let reason = "has a path in another case, and Redfish distinguishes cases";
-        findings.error(host, ADDRESS, reason, remedy);
-        return;
-    }
-    findings.warning(
-        host,
-        ADDRESS,
-        format!("has a path that is not {SYSTEMS}<id>"),
-        remedy,
-    );
 }
 
 pub(super) fn transport(host: &RecordNode<'_>, _: &CheckScope<'_>, findings: &mut FindingList<'_>) {

@@ -2,7 +2,7 @@
 
 use crate::records::{
     BmcAddress, BmcAddressError, BmcDetails, CredentialError, CredentialSecret, DecodeError,
-    NotDriven,
+    NotDriven, SystemPathError,
 };
 use crate::redfish::{BmcAccess, BmcCredentials, BmcError, FirmwareMode, RedfishEndpoint};
 
@@ -22,6 +22,9 @@ pub enum BmcRecordError {
     #[error("spec.bmc.address: {0}")]
     NotDriven(NotDriven),
     /// A path that is no system's.
+    #[error("spec.bmc.address {}: {}", .0, .0.remedy("<id>"))]
+    SystemPath(SystemPathError),
+    /// An unusable origin.
     #[error("spec.bmc.address: {0}")]
     Endpoint(BmcError),
     /// No name of a secret.
@@ -47,7 +50,7 @@ pub enum BmcRecordError {
 
 /// The access to the BMC of a host that starts by UEFI, with the credentials of its secret. Pure.
 ///
-/// Errors: Unmanaged, Address, NotDriven, Endpoint.
+/// Errors: Unmanaged, Address, NotDriven, SystemPath, Endpoint.
 pub fn bmc_access(
     bmc: &BmcDetails,
     credentials: &CredentialSecret,
@@ -72,6 +75,7 @@ pub(crate) fn endpoint(bmc: &BmcDetails) -> Result<RedfishEndpoint, BmcRecordErr
     let origin = address
         .redfish_origin()
         .map_err(BmcRecordError::NotDriven)?;
+    address.system_id().map_err(BmcRecordError::SystemPath)?;
     RedfishEndpoint::new(&origin, address.system_path()).map_err(BmcRecordError::Endpoint)
 }
 
@@ -160,8 +164,29 @@ mod tests {
             ),
             (
                 "redfish://10.0.0.1/api/1",
-                "expected the path",
-                "/redfish/v1/Systems/<id>",
+                "has a path that is not",
+                "write /redfish/v1/Systems/<id>",
+            ),
+            // metal3-io/baremetal-operator, issue 896
+            (
+                "redfish-virtualmedia://10.10.3.10/redfish/v1/Managers/1",
+                "has the path of managers, not of a system",
+                "write /redfish/v1/Systems/<id>",
+            ),
+            (
+                "idrac-virtualmedia+https://10.0.0.1/redfish/v1/Managers/iDRAC.Embedded.1/",
+                "has the path of managers",
+                "write /redfish/v1/Systems/<id>",
+            ),
+            (
+                "ilo5-virtualmedia://10.0.0.1/redfish/v1/Systems/",
+                "has the path of all systems, not of one",
+                "write /redfish/v1/Systems/<id>",
+            ),
+            (
+                "redfish://10.0.0.1/redfish/v1/Systems/1/VirtualMedia/Cd",
+                "below that of a system",
+                "write /redfish/v1/Systems/<id>",
             ),
             ("", "is empty", "give the address"),
         ] {

@@ -8,11 +8,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use super::bmc_scheme::{BmcFamily, BmcScheme, BmcTransport, IPMI_PORT, REMOVED, SCHEMES};
+use super::system_path::{SystemPathError, system_id};
 
 /// Longest address. Units: bytes.
 const MAX_LENGTH: usize = 2048;
-/// Root of every Redfish service.
-const SERVICE_ROOT: &str = "redfish/v1";
 /// Longest host name. Units: bytes. Source: RFC 1123.
 const MAX_HOST: usize = 253;
 
@@ -189,16 +188,15 @@ impl BmcAddress {
 
     /// Path of the system, without a last slash; none leaves the choice to the BMC, which should have one system.
     pub fn system_path(&self) -> Option<&str> {
-        let path = self.path.trim_end_matches('/');
-        let is_root = path.trim_start_matches('/') == SERVICE_ROOT;
-        (!path.is_empty() && !is_root).then_some(path)
+        let is_root = matches!(self.system_id(), Ok(None));
+        (!is_root).then(|| self.path.trim_end_matches('/'))
     }
 
-    /// Id of the system: the last element of `/redfish/v1/Systems/<id>`.
-    pub fn system_id(&self) -> Option<&str> {
-        let id = self.path.strip_prefix("/redfish/v1/Systems/")?;
-        let id = id.strip_suffix('/').unwrap_or(id);
-        (!id.is_empty() && !id.contains('/')).then_some(id)
+    /// Id of the system; none leaves the choice to the BMC.
+    ///
+    /// Errors: the path is that of another resource.
+    pub fn system_id(&self) -> Result<Option<&str>, SystemPathError> {
+        system_id(&self.path)
     }
 
     /// Whether both are the same system of the same BMC, also by different schemes.

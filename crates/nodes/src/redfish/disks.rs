@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::bmc::Bmc;
-use super::document::RedfishDocument;
+use super::document::{RedfishDocument, named, quantity, whole};
 use super::error::BmcError;
 use super::link::RedfishPath;
 
@@ -52,12 +52,12 @@ impl BmcDisk {
             return None;
         }
         let text = |pointer| {
-            let text = at(pointer).as_str().map(str::trim);
-            text.filter(|it| !it.is_empty()).map(str::to_owned)
+            let text = at(pointer).as_str().and_then(named);
+            text.map(str::to_owned)
         };
         Some(Self {
             id: id.to_owned(),
-            size_bytes: at("/CapacityBytes").as_u64(),
+            size_bytes: quantity(at("/CapacityBytes")).and_then(whole),
             media: text("/MediaType"),
             protocol: text("/Protocol"),
             vendor: text("/Manufacturer"),
@@ -84,8 +84,14 @@ impl Bmc {
         system: &RedfishDocument,
     ) -> Result<Vec<BmcDisk>, BmcError> {
         let mut disks = Vec::new();
+        let mut seen: Vec<RedfishPath> = Vec::new();
         for controller in self.controllers(system.link("/Storage")?).await? {
             for path in controller.links("/Drives", DISK_LIMIT - disks.len())? {
+                // Of a disk with two controllers.
+                if seen.iter().any(|it| it.is_same(&path)) {
+                    continue;
+                }
+                seen.push(path.clone());
                 let drive = self.session.find(&path).await?;
                 disks.extend(drive.as_ref().and_then(BmcDisk::of));
             }
@@ -143,6 +149,11 @@ mod tests {
         );
         assert_eq!((disk.model.as_deref(), disk.serial), (Some("M"), None));
         assert_eq!(disk.wwn.as_deref(), Some("eui.01"));
+        for size in [json!(0), Value::Null, json!("unknown")] {
+            let drive = json!({ "Id": "1", "CapacityBytes": size, "Model": "N/A" });
+            let disk = BmcDisk::of(&document(drive)).unwrap();
+            assert_eq!((disk.size_bytes, disk.model), (None, None), "{size}");
+        }
         let empty = json!({ "Id": "1", "CapacityBytes": null, "Status": { "State": "Absent" } });
         assert_eq!(BmcDisk::of(&document(empty)), None);
     }

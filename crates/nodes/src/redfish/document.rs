@@ -42,6 +42,16 @@ impl RedfishDocument {
         self.text(pointer).map(str::to_owned)
     }
 
+    /// A text that names something: firmware ships with placeholders.
+    pub(super) fn named_text(&self, pointer: &str) -> Option<String> {
+        named(self.text(pointer)?).map(str::to_owned)
+    }
+
+    /// A size or number above zero.
+    pub(super) fn quantity(&self, pointer: &str) -> Option<f64> {
+        quantity(self.at(pointer))
+    }
+
     pub(super) fn flag(&self, pointer: &str) -> Option<bool> {
         self.at(pointer).as_bool()
     }
@@ -100,6 +110,56 @@ impl RedfishDocument {
     }
 }
 
+/// Texts of fields that nobody has filled, in lower case.
+///
+/// Source: assisted-installer-agent, pull requests 194 and 716; dmidecode(8) and firmware of AMI.
+const PLACEHOLDERS: &[&str] = &[
+    "to be filled by o.e.m.",
+    "default string",
+    "system manufacturer",
+    "system product name",
+    "system serial number",
+    "not specified",
+    "not available",
+    "not applicable",
+    "unknown",
+    "undefined",
+    "none",
+    "null",
+    "n/a",
+    "na",
+    "-",
+    "0123456789",
+    "123456789",
+];
+
+/// A text without blanks at its ends; none of a placeholder.
+pub(super) fn named(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let lower = text.to_ascii_lowercase();
+    let is_filler = text.chars().all(|c| matches!(c, '0' | ' ' | '.' | '-'));
+    (!is_filler && !PLACEHOLDERS.contains(&lower.as_str())).then_some(text)
+}
+
+/// A number above zero, also as a text: BMCs send zero for sizes that they do not know.
+pub(super) fn quantity(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_f64(),
+    };
+    number.filter(|number: &f64| number.is_finite() && *number > 0.0)
+}
+
+/// The whole part of a quantity. Numbers of 2^53 and more lose digits.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be in range"
+)]
+pub(super) fn whole(quantity: f64) -> Option<u64> {
+    (0.0..1e18).contains(&quantity).then_some(quantity as u64)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use serde_json::json;
@@ -124,6 +184,43 @@ pub(super) mod tests {
         assert_eq!(read.texts("/Boot/Order"), None);
         assert_eq!(read.links("/Links/ManagedBy", 4).unwrap(), []);
         assert_eq!(read.flag("/Boot"), None);
+    }
+
+    #[test]
+    fn placeholders_name_nothing() {
+        for text in [
+            "To Be Filled By O.E.M.",
+            "Default string",
+            "N/A",
+            "unknown",
+            "0000000000",
+            " - ",
+        ] {
+            assert_eq!(named(text), None, "{text}");
+        }
+        assert_eq!(named(" SYS-510T-MR "), Some("SYS-510T-MR"));
+        let read = document(json!({ "Model": "Default string", "SerialNumber": "S1" }));
+        assert_eq!(read.named_text("/Model"), None);
+        assert_eq!(read.named_text("/SerialNumber").as_deref(), Some("S1"));
+    }
+
+    #[test]
+    fn quantities_are_numbers_above_zero() {
+        for (value, expected) in [
+            (json!(480_103_981_056_u64), Some(480_103_981_056)),
+            (json!(4.8e11), Some(480_000_000_000)),
+            (json!("128"), Some(128)),
+            (json!(63.9), Some(63)),
+            (json!(0), None),
+            (json!(-1), None),
+            (json!("large"), None),
+            (json!("NaN"), None),
+            (json!("inf"), None),
+            (json!(1e300), None),
+            (Value::Null, None),
+        ] {
+            assert_eq!(quantity(&value).and_then(whole), expected, "{value}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::error::BmcError;
 use super::link::RedfishPath;
+use crate::records::system_id;
 
 /// Path of every Redfish service.
 pub(super) const SERVICE_ROOT: &str = "/redfish/v1/";
@@ -43,10 +44,13 @@ impl RedfishEndpoint {
         }
         let system = path.map(|path| {
             // Compared after parsing: "/redfish/v1/../x" is "/x".
-            let path = RedfishPath::parse(path, &address).ok();
-            path.filter(|path| path.as_str().starts_with(SERVICE_ROOT))
-                .filter(|path| path.as_str().len() > SERVICE_ROOT.len())
-                .ok_or_else(|| wrong("expected the path /redfish/v1/Systems/<id>"))
+            let outside = || wrong("expected the path /redfish/v1/Systems/<id>");
+            let path = RedfishPath::parse(path, &address).map_err(|_| outside())?;
+            match system_id(path.as_str()) {
+                Ok(Some(_)) => Ok(path),
+                Ok(None) => Err(outside()),
+                Err(error) => Err(wrong(&format!("{error}: {}", error.remedy("<id>")))),
+            }
         });
         Ok(Self {
             system: system.transpose()?,
@@ -107,13 +111,18 @@ mod tests {
             ("https://10.0.0.1", Some("/redfish/v1/")),
             ("https://10.0.0.1", Some("//other.example/redfish/v1/x")),
             ("https://10.0.0.1", Some("/api/Systems/1")),
+            ("https://10.0.0.1", Some("/redfish/v1/Managers/1")),
+            ("https://10.0.0.1", Some("/redfish/v1/Systems")),
+            ("https://10.0.0.1", Some("/redfish/v1/Systems/1/Bios")),
             ("https://10.0.0.1", Some("/redfish/v1/../../api")),
             ("https://10.0.0.1", Some("/redfish/v1/%2e%2E/api")),
         ] {
             let error = RedfishEndpoint::new(origin, path).unwrap_err();
             let text = format!("{error} {error:?}");
             assert!(
-                text.contains("expected") || text.contains("secret"),
+                text.contains("expected")
+                    || text.contains("secret")
+                    || text.contains("write /redfish/v1/Systems/<id>"),
                 "{text}"
             );
             assert!(

@@ -1,7 +1,9 @@
 //! Errors of BMCs: each names the request or the action, the reason, and the remedy where one exists.
 
+use super::boot_url::BootUrlError;
+use super::insert_attempt::{InsertAttempt, listed};
 use super::message::RedfishMessage;
-use super::procedure::BootStep;
+use super::procedure::{BootStep, StoppedPower};
 
 /// The failure of an operation on a BMC. No text holds credentials.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -150,6 +152,21 @@ pub enum BmcError {
         /// An earlier failure of the request, after a semicolon, or nothing.
         cause: String,
     },
+    /// The image's address is unusable.
+    #[error("the address of the image {0}")]
+    BootUrl(#[from] BootUrlError),
+    /// No drive holds the image after all attempts.
+    #[error(
+        "no virtual CD drive took the image {image}; tried: {}; check that the BMC reaches the address of the image, or \
+         use UEFI HTTP boot",
+        listed(.attempts)
+    )]
+    NotInserted {
+        /// Address of the image, without its query.
+        image: String,
+        /// The attempts, in order.
+        attempts: Vec<InsertAttempt>,
+    },
     /// A task of the BMC failed.
     #[error("the BMC's task for {request} ended as {state}: {reason}")]
     TaskFailed {
@@ -186,10 +203,12 @@ pub enum BmcError {
         reason: String,
     },
     /// A step of a procedure failed.
-    #[error("{step}: {source}")]
+    #[error("{step}: {source}{}", power.map_or("", StoppedPower::remark))]
     Step {
         /// The step.
         step: BootStep,
+        /// The power that the procedure left the host with, where it has changed it.
+        power: Option<StoppedPower>,
         /// The failure.
         #[source]
         source: Box<BmcError>,
@@ -214,6 +233,7 @@ impl BmcError {
             | Self::Busy { .. }
             | Self::NotApplied { .. }
             | Self::TaskTimeout { .. } => true,
+            Self::NotInserted { attempts, .. } => attempts.iter().any(|it| it.error.is_transient()),
             // A state that other requests change, or a failure of the BMC.
             Self::Refused { status, .. } => matches!(status, 408 | 409 | 500..=599),
             _ => false,
@@ -256,6 +276,7 @@ mod tests {
         };
         let in_step = BmcError::Step {
             step: BootStep::PowerOff,
+            power: None,
             source: Box::new(unreachable.clone()),
         };
         let unauthenticated = BmcError::Unauthenticated {

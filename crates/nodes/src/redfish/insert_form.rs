@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::boot_url::protocol_name;
 use super::message::RedfishMessage;
 
 /// The optional parameters of `InsertMedia`.
@@ -93,6 +94,19 @@ impl InsertForm {
         self
     }
 
+    /// Other parameters, for a BMC that accepts these and inserts nothing.
+    pub(super) fn other(self) -> Self {
+        if self.has_inserted {
+            Self {
+                has_protocol: true,
+                has_method: true,
+                ..self
+            }
+        } else {
+            Self::FULL.with_protocol()
+        }
+    }
+
     /// The body of a request.
     pub(super) fn body(self, image: &Url) -> Value {
         let mut body = Map::from_iter([("Image".to_owned(), Value::from(image.as_str()))]);
@@ -103,7 +117,7 @@ impl InsertForm {
         };
         add(self.has_inserted, "Inserted", true.into());
         add(self.has_write_protected, "WriteProtected", true.into());
-        let protocol = image.scheme().to_uppercase();
+        let protocol = protocol_name(image);
         add(self.has_protocol, "TransferProtocolType", protocol.into());
         add(self.has_method, "TransferMethod", "Stream".into());
         // Images are open to those that have their address; the BMC only wants the parameters.
@@ -165,6 +179,20 @@ mod tests {
             json!({ "Image": "https://10.0.0.1/a.iso", "Inserted": true, "WriteProtected": true,
                 "TransferProtocolType": "HTTPS" })
         );
+    }
+
+    #[test]
+    fn other_parameters_differ() {
+        for form in [
+            InsertForm::FULL,
+            InsertForm::IMAGE,
+            InsertForm::IMAGE.with_protocol(),
+        ] {
+            assert_ne!(form.other(), form);
+        }
+        let smb = "smb://server/share/a.iso".parse().unwrap();
+        let body = InsertForm::FULL.other().body(&smb);
+        assert_eq!(body["TransferProtocolType"], "CIFS");
     }
 
     #[test]

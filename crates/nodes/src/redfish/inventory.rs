@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::bmc::Bmc;
 use super::boot_override::BootOverride;
 use super::disks::BmcDisk;
-use super::document::RedfishDocument;
+use super::document::{RedfishDocument, whole};
 use super::error::BmcError;
 use super::power::PowerState;
 
@@ -80,7 +80,7 @@ impl BmcNic {
                 .unwrap_or(document.path.name())
                 .to_owned(),
             mac: normal_mac(mac)?,
-            speed_mbps: document.at("/SpeedMbps").as_u64(),
+            speed_mbps: document.quantity("/SpeedMbps").and_then(whole),
             link: document.owned_text("/LinkStatus"),
         })
     }
@@ -101,16 +101,6 @@ fn normal_mac(text: &str) -> Option<String> {
     Some(pairs.collect::<Vec<_>>().join(":"))
 }
 
-/// A size of memory; fractions occur. Units: GiB.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked to be in range"
-)]
-fn whole_gib(size: f64) -> Option<u64> {
-    (0.0..1e9).contains(&size).then_some(size as u64)
-}
-
 impl Bmc {
     /// Reads the inventory.
     pub async fn inventory(&mut self) -> Result<BmcInventory, BmcError> {
@@ -119,26 +109,25 @@ impl Bmc {
         let disks = self.disks(&system).await?;
         let secure_boot = self.secure_boot(&system).await?;
         let boot = BootOverride::of(&system);
-        let manager = |pointer: &str| self.manager.as_ref().and_then(|it| it.owned_text(pointer));
+        let manager = |pointer: &str| self.manager.as_ref().and_then(|it| it.named_text(pointer));
         let links = [Some(&system), self.manager.as_ref()];
         let has_media = |it: &RedfishDocument| !it.at("/VirtualMedia/@odata.id").is_null();
         Ok(BmcInventory {
             endpoint: self.endpoint.clone(),
             family: self.quirks.name,
-            manufacturer: system.owned_text("/Manufacturer"),
-            model: system.owned_text("/Model"),
-            serial: system.owned_text("/SerialNumber"),
+            manufacturer: system.named_text("/Manufacturer"),
+            model: system.named_text("/Model"),
+            serial: system.named_text("/SerialNumber"),
             uuid: system.text("/UUID").map(str::to_lowercase),
             power: PowerState::of(&system),
             nics,
             disks,
             memory_gib: system
-                .at("/MemorySummary/TotalSystemMemoryGiB")
-                .as_f64()
-                .and_then(whole_gib),
-            processors: system.at("/ProcessorSummary/Count").as_u64(),
-            processor_model: system.owned_text("/ProcessorSummary/Model"),
-            bios_version: system.owned_text("/BiosVersion"),
+                .quantity("/MemorySummary/TotalSystemMemoryGiB")
+                .and_then(whole),
+            processors: system.quantity("/ProcessorSummary/Count").and_then(whole),
+            processor_model: system.named_text("/ProcessorSummary/Model"),
+            bios_version: system.named_text("/BiosVersion"),
             bmc_model: manager("/Model"),
             bmc_firmware: manager("/FirmwareVersion"),
             secure_boot,
@@ -213,19 +202,6 @@ mod tests {
             "ää:bb:cc:00:11:22",
         ] {
             assert_eq!(normal_mac(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn sizes_out_of_range_are_none() {
-        for (size, expected) in [
-            (63.9, Some(63)),
-            (0.0, Some(0)),
-            (-1.0, None),
-            (f64::NAN, None),
-            (1e300, None),
-        ] {
-            assert_eq!(whole_gib(size), expected, "{size}");
         }
     }
 

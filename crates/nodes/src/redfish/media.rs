@@ -1,24 +1,29 @@
 //! Virtual media: finding the drive, ejecting, inserting. Source: DSP0268 VirtualMedia.
 
+use net::web::shown;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
 use super::bmc::Bmc;
 use super::error::BmcError;
 use super::http::RedfishRequest;
+use super::insert_attempt::{InsertAttempt, InsertWay, not_inserted};
 use super::insert_form::InsertForm;
 use super::link::RedfishPath;
-use super::media_slot::{MediaSlot, unsupported};
+use super::media_slot::MediaSlot;
+use super::remote_media::check_ami_setting;
 use super::timing::PollDeadline;
 
 /// Media of one host that are read.
 const MEDIA_LIMIT: usize = 16;
+/// Attempts of one image, over drives and ways: each waits until the drive settles.
+const ATTEMPT_LIMIT: usize = 8;
 
 impl Bmc {
     /// The virtual CD drives that take images from the network, the preferred one first.
     ///
-    /// Errors: Unsupported – there is none.
+    /// Errors: Unsupported – there is none, or they are switched off.
     pub async fn media(&mut self) -> Result<Vec<MediaSlot>, BmcError> {
         let paths = match &self.media_paths {
             Some(paths) => paths.clone(),
@@ -30,10 +35,7 @@ impl Bmc {
             slots.extend(MediaSlot::of(document)?);
         }
         if slots.is_empty() {
-            return Err(unsupported(
-                "neither the system nor its manager has a virtual CD drive; the BMC may need a licence for it"
-                    .to_owned(),
-            ));
+            return Err(self.without_drives().await);
         }
         self.media_paths = Some(slots.iter().map(|it| it.document.path.clone()).collect());
         Ok(slots)
@@ -45,7 +47,9 @@ impl Bmc {
         let below_system = system.link("/VirtualMedia")?;
         let mut homes = Vec::new();
         for manager in self.managers.clone() {
-            homes.extend(self.session.get(&manager).await?.link("/VirtualMedia")?);
+            let manager = self.session.get(&manager).await?;
+            check_ami_setting(&manager, &system)?;
+            homes.extend(manager.link("/VirtualMedia")?);
         }
         let at = if self.quirks.has_media_below_system {
             0
@@ -105,7 +109,7 @@ impl Bmc {
     /// Inserts an image into the first drive that takes it, and reads that it is there; other images are ejected. The query
     /// of the URL does not show in messages.
     ///
-    /// Errors: Refused – by all drives; NotApplied – no drive reads as inserted.
+    /// Errors: NotInserted – no drive holds it, with all attempts; of a single attempt its own.
     pub async fn insert_image(
         &mut self,
         image: &Url,
@@ -123,85 +127,146 @@ impl Bmc {
             }
             return Ok(slot);
         }
-        let mut refusal = None;
-        let mut empty = Vec::new();
+        let mut drives = Vec::new();
         for slot in slots {
-            empty.push(if slot.is_inserted {
+            drives.push(if slot.is_inserted {
                 self.eject(slot).await?
             } else {
                 slot
             });
         }
-        for slot in empty {
-            let inserted = match slot.check(image, size_bytes) {
-                Ok(()) => self.insert(slot, image).await,
-                Err(error) => Err(error),
-            };
-            match inserted {
-                Err(error) if leaves_other_drives(&error) => refusal = refusal.or(Some(error)),
-                done => return done,
+        self.insert_into_any(drives, image, size_bytes).await
+    }
+
+    /// Tries each way on each of the empty drives, until one holds the image.
+    async fn insert_into_any(
+        &mut self,
+        mut drives: Vec<MediaSlot>,
+        image: &Url,
+        size_bytes: Option<u64>,
+    ) -> Result<MediaSlot, BmcError> {
+        let mut attempts = Vec::new();
+        for way in InsertWay::ALL {
+            let mut remaining = Vec::new();
+            for slot in drives {
+                if !way.fits(&slot) {
+                    remaining.push(slot);
+                    continue;
+                }
+                let inserted = match slot.check(image, size_bytes) {
+                    Ok(()) => self.insert(&slot, way, image).await,
+                    Err(error) => Err(error),
+                };
+                let error = match inserted {
+                    Ok(slot) => return Ok(slot),
+                    Err(error) => error,
+                };
+                let leaves_others = InsertAttempt::leaves_others(&error);
+                let is_retried =
+                    matches!(error, BmcError::NotApplied { .. }) || slot.image.is_some();
+                attempts.push(InsertAttempt {
+                    drive: slot.name.clone(),
+                    way,
+                    error,
+                });
+                if !leaves_others || attempts.len() == ATTEMPT_LIMIT {
+                    return Err(not_inserted(shown(image), attempts));
+                }
+                if is_retried {
+                    self.reset_drive(&slot).await;
+                    remaining.push(slot);
+                }
             }
+            drives = remaining;
         }
-        Err(refusal.unwrap_or_else(|| unsupported("no drive takes the image".to_owned())))
+        Err(not_inserted(shown(image), attempts))
+    }
+
+    /// Ejects what a drive may hold without showing it: AMI refuses an image that an empty drive still names. A refusal is
+    /// the usual answer of an empty drive.
+    async fn reset_drive(&mut self, slot: &MediaSlot) {
+        if let Err(error) = self.send_ejection(slot).await {
+            tracing::debug!(drive = %slot.name, %error, "an empty drive was not ejected");
+        }
     }
 
     /// Ejects the image of a drive; the drive as read afterwards.
     async fn eject(&mut self, slot: MediaSlot) -> Result<MediaSlot, BmcError> {
-        let done = if let Some(action) = &slot.eject {
-            // HPE demands a body.
-            let request = RedfishRequest::new(Method::POST, action, Some(json!({})));
-            self.session.act(&request).await
-        } else {
-            let body = json!({ "Image": null, "Inserted": false });
-            self.session.patch(&slot.document, &body).await
-        };
-        let expected = |slot: &MediaSlot| !slot.is_inserted;
-        let read = self.await_slot(&slot, done.is_ok(), expected).await?;
-        if expected(&read) {
+        let mut done = self.send_ejection(&slot).await;
+        let is_empty = |slot: &MediaSlot| !slot.is_inserted;
+        let mut read = self.await_slot(&slot, done.is_ok(), is_empty).await?;
+        if !is_empty(&read) && slot.eject.is_some() {
+            let written = self.session.patch(&read.document, &no_image()).await;
+            if written.is_ok() {
+                read = self.await_slot(&slot, true, is_empty).await?;
+                done = written;
+            }
+        }
+        if is_empty(&read) {
             return Ok(read);
         }
         // A refusal is the reason; of an accepted request, the state.
         done?;
         Err(BmcError::NotApplied {
             doing: "eject the medium",
-            expected: "an empty drive".to_owned(),
+            expected: format!("an empty drive {}", slot.name),
             seen: read.content(),
             cause: String::new(),
         })
     }
 
+    async fn send_ejection(&mut self, slot: &MediaSlot) -> Result<(), BmcError> {
+        if let Some(action) = &slot.eject {
+            // HPE demands a body.
+            let request = RedfishRequest::new(Method::POST, action, Some(json!({})));
+            self.session.act(&request).await
+        } else {
+            self.session.patch(&slot.document, &no_image()).await
+        }
+    }
+
     /// Inserts an image into an empty drive; the drive as read afterwards.
-    async fn insert(&mut self, slot: MediaSlot, image: &Url) -> Result<MediaSlot, BmcError> {
-        let cause = match self.send_insertion(&slot, image).await {
+    async fn insert(
+        &mut self,
+        slot: &MediaSlot,
+        way: InsertWay,
+        image: &Url,
+    ) -> Result<MediaSlot, BmcError> {
+        let cause = match self.send_insertion(slot, way, image).await {
             Ok(()) => String::new(),
             Err(error) if error.is_uncertain() => format!("; {error}"),
             Err(error) => return Err(with_hint(error, image)),
         };
         let expected = |slot: &MediaSlot| slot.holds(image);
-        let read = self.await_slot(&slot, true, expected).await?;
+        let read = self.await_slot(slot, true, expected).await?;
         if expected(&read) {
             return Ok(read);
         }
         Err(BmcError::NotApplied {
             doing: "insert the medium",
-            expected: net::web::shown(image),
+            expected: shown(image),
             seen: read.content(),
             cause,
         })
     }
 
     /// Sends an insertion, with other parameters after refusals, and again while the BMC still ejects.
-    async fn send_insertion(&mut self, slot: &MediaSlot, image: &Url) -> Result<(), BmcError> {
+    async fn send_insertion(
+        &mut self,
+        slot: &MediaSlot,
+        way: InsertWay,
+        image: &Url,
+    ) -> Result<(), BmcError> {
         let settle = PollDeadline::new(self.session.timing.settle, self.session.timing.poll);
-        let mut form = match slot.insert {
-            Some(_) => self.quirks.insert,
-            // Lenovo inserts nothing without the property.
-            None => InsertForm::FULL,
-        };
+        let action = slot
+            .insert
+            .as_ref()
+            .filter(|_| way != InsertWay::Properties);
+        let mut form = way.form(self.quirks.insert);
         let mut attempts = 1;
         loop {
             let body = form.body(image);
-            let done = match &slot.insert {
+            let done = match action {
                 Some(action) => {
                     let request = RedfishRequest::new(Method::POST, action, Some(body));
                     self.session.act(&request).await
@@ -249,18 +314,9 @@ impl Bmc {
     }
 }
 
-/// Whether another drive may take an image that one refused: some are for the console alone.
-///
-/// Source: ironic, redfish/boot.py (Cisco UCS).
-fn leaves_other_drives(error: &BmcError) -> bool {
-    matches!(
-        error,
-        BmcError::Refused {
-            status: 400..=499,
-            ..
-        } | BmcError::NotFound { .. }
-            | BmcError::Unsupported { .. }
-    )
+/// The properties of an empty drive.
+fn no_image() -> Value {
+    json!({ "Image": null, "Inserted": false })
 }
 
 /// A refusal, with a hint for addresses that some BMCs do not take. Source: ironic, admin/drivers/redfish.rst.

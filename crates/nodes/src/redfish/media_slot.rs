@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use super::boot_url::{is_loaded, protocol_name};
 use super::document::RedfishDocument;
 use super::error::BmcError;
 use super::image_address::shown_address;
@@ -67,12 +68,18 @@ impl MediaSlot {
             self.document.texts(&action)
         };
         let protocols = of_action("TransferProtocolType").unwrap_or_default();
-        let wanted = image.scheme().to_uppercase();
-        if !protocols.is_empty() && !protocols.contains(&wanted) {
-            return Err(unsupported(format!(
-                "it loads images by {}, not by {wanted}",
-                protocols.join(", ")
-            )));
+        if !is_loaded(image, &protocols) {
+            let wanted = protocol_name(image);
+            return Err(unsupported(if protocols.is_empty() {
+                format!(
+                    "it names no protocols, so it takes images by HTTP, HTTPS, NFS and CIFS, and not by {wanted}"
+                )
+            } else {
+                let named = protocols.join(", ");
+                format!(
+                    "it loads images by {named}, not by {wanted}: offer the image by one of them"
+                )
+            }));
         }
         let is_copied = of_action("TransferMethod").is_some_and(|it| it == ["Upload"]);
         match size_bytes {

@@ -7,8 +7,9 @@ use url::Url;
 use super::bmc::Bmc;
 use super::boot_order::BootOrder;
 use super::boot_override::BootTarget;
+use super::boot_url::{BootUrlError, ImageLoader, boot_url_warning, check_boot_url};
 use super::error::BmcError;
-use super::power::PowerAction;
+use super::power::{PowerAction, PowerState};
 
 /// The medium of a boot.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,6 +40,28 @@ impl fmt::Debug for BootMedium {
 }
 
 impl BootMedium {
+    /// Checks the address before any BMC is asked.
+    ///
+    /// Errors: nobody can load it.
+    pub fn check(&self) -> Result<(), BootUrlError> {
+        let (url, loader) = self.address();
+        check_boot_url(url, loader)
+    }
+
+    /// A warning of an address by which its loader means itself.
+    pub fn warning(&self) -> Option<String> {
+        let (url, loader) = self.address();
+        boot_url_warning(url, loader)
+    }
+
+    /// The address, and the one that loads it.
+    fn address(&self) -> (&Url, ImageLoader) {
+        match self {
+            Self::VirtualMedia { image, .. } => (image, ImageLoader::Bmc),
+            Self::UefiHttp { uri } => (uri, ImageLoader::Firmware),
+        }
+    }
+
     fn target(&self) -> BootTarget {
         match self {
             Self::VirtualMedia { .. } => BootTarget::VirtualCd,
@@ -90,22 +113,43 @@ impl fmt::Display for BootStep {
     }
 }
 
+/// The power that a procedure left a host with when it stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoppedPower {
+    /// Seen off.
+    Off,
+    /// Not readable; it was off before.
+    Unknown,
+}
+
+impl StoppedPower {
+    /// Its words behind an error.
+    pub(super) const fn remark(self) -> &'static str {
+        match self {
+            Self::Off => "; the host is off now: power it on, or boot it again",
+            Self::Unknown => "; the host may be off: look at its power",
+        }
+    }
+}
+
 /// Runs a step after reporting it.
 macro_rules! step {
     ($report:ident, $step:expr, $action:expr) => {{
         $report($step);
         $action.await.map_err(|error| BmcError::Step {
             step: $step,
+            power: None,
             source: Box::new(error),
         })?
     }};
 }
 
-/// Boots a host from a medium. A BMC that cannot do it is found before the host is touched; a repetition starts over.
+/// Boots a host from a medium. An unusable address and a BMC that cannot do it are found before the host is touched; a
+/// repetition starts over.
 ///
 /// The boot source is set while the host is off: some BMCs forget it at a power-off.
 ///
-/// Errors: Step – the failed step and its cause.
+/// Errors: Step – the failed step and its cause, and that the host is off.
 pub async fn boot_from(
     bmc: &mut Bmc,
     medium: &BootMedium,
@@ -114,6 +158,20 @@ pub async fn boot_from(
     let target = medium.target();
     step!(report, BootStep::Check, check(bmc, medium, &target));
     step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
+    let started = start_from(bmc, medium, &target, report).await;
+    match started {
+        Ok(()) => Ok(()),
+        Err(error) => Err(with_power(bmc, error).await),
+    }
+}
+
+/// Starts a host that is off.
+async fn start_from(
+    bmc: &mut Bmc,
+    medium: &BootMedium,
+    target: &BootTarget,
+    report: impl Fn(BootStep) + Send + Sync,
+) -> Result<(), BmcError> {
     if let BootMedium::VirtualMedia { image, size_bytes } = medium {
         step!(
             report,
@@ -121,12 +179,25 @@ pub async fn boot_from(
             bmc.insert_image(image, *size_bytes)
         );
     }
-    step!(report, BootStep::SetBootSource, bmc.boot_once(&target));
+    step!(report, BootStep::SetBootSource, bmc.boot_once(target));
     step!(report, BootStep::PowerOn, bmc.power(PowerAction::On));
     Ok(())
 }
 
+/// The failure of a step, with the power that the host has now: it was switched off before.
+async fn with_power(bmc: &mut Bmc, mut error: BmcError) -> BmcError {
+    if let BmcError::Step { power, .. } = &mut error {
+        *power = match bmc.power_state().await {
+            Ok(PowerState::Off) => Some(StoppedPower::Off),
+            Ok(PowerState::On | PowerState::PoweringOn) => None,
+            Ok(_) | Err(_) => Some(StoppedPower::Unknown),
+        };
+    }
+    error
+}
+
 async fn check(bmc: &mut Bmc, medium: &BootMedium, target: &BootTarget) -> Result<(), BmcError> {
+    medium.check()?;
     if let BootMedium::VirtualMedia { image, size_bytes } = medium {
         bmc.check_image(image, *size_bytes).await?;
     }
@@ -155,13 +226,23 @@ pub async fn boot_from_disk(
 ) -> Result<BootOrder, BmcError> {
     let order = finish_installation(bmc, &report).await?;
     step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
+    match start_from_disk(bmc, report).await {
+        Ok(()) => Ok(order),
+        Err(error) => Err(with_power(bmc, error).await),
+    }
+}
+
+async fn start_from_disk(
+    bmc: &mut Bmc,
+    report: impl Fn(BootStep) + Send + Sync,
+) -> Result<(), BmcError> {
     step!(
         report,
         BootStep::SetBootSource,
         bmc.boot_once(&BootTarget::Disk)
     );
     step!(report, BootStep::PowerOn, bmc.power(PowerAction::On));
-    Ok(order)
+    Ok(())
 }
 
 /// Ejects images; a host without drives has none.

@@ -6,6 +6,7 @@ mod hostile;
 pub(crate) mod lab;
 mod login;
 mod many;
+mod media;
 mod operations;
 mod secrets;
 mod sushy;

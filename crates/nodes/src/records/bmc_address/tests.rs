@@ -120,29 +120,23 @@ fn ports_have_defaults() {
 #[test]
 fn systems() {
     for (path, system, id) in [
-        ("", None, None),
-        ("/", None, None),
-        ("/redfish/v1/", None, None),
+        ("", None, Ok(None)),
+        ("/", None, Ok(None)),
+        ("/redfish/v1/", None, Ok(None)),
         (
             "/redfish/v1/Systems/1",
             Some("/redfish/v1/Systems/1"),
-            Some("1"),
+            Ok(Some("1")),
         ),
         (
             "/redfish/v1/Systems/1/",
             Some("/redfish/v1/Systems/1"),
-            Some("1"),
-        ),
-        ("/redfish/v1/Systems", Some("/redfish/v1/Systems"), None),
-        (
-            "/redfish/v1/Systems/a/b",
-            Some("/redfish/v1/Systems/a/b"),
-            None,
+            Ok(Some("1")),
         ),
         (
-            "/redfish/v1/Systems/a%20b",
-            Some("/redfish/v1/Systems/a%20b"),
-            Some("a%20b"),
+            "/redfish/v1/Systems",
+            Some("/redfish/v1/Systems"),
+            Err(SystemPathError::Collection),
         ),
     ] {
         let address = of(&format!("redfish://10.0.0.1{path}"));
