@@ -1,7 +1,7 @@
 //! `atoll host`: records of hosts (BareMetalHost, Secret, Machine) in files, and the BMCs that they name.
 
 pub(crate) mod bmcs;
-mod boot;
+pub(crate) mod boot;
 mod check;
 mod controller;
 mod eject;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use net::web::shown;
-use nodes::redfish::{BootJob, BootMedium};
+use nodes::redfish::{BootJob, BootMedium, BootUrlError, ImageLoader, boot_url};
 use service::Error;
 use url::Url;
 
@@ -17,34 +17,56 @@ pub(crate) struct HostBootArgs {
     #[arg(
         long,
         value_name = "URL",
+        value_parser = disc_url,
         required_unless_present = "http_boot",
         conflicts_with = "http_boot"
     )]
     image: Option<Url>,
     /// Boot from the image or program at this URL by UEFI HTTP boot, which keeps Secure Boot: the firmware loads it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = firmware_url)]
     http_boot: Option<Url>,
     #[command(flatten)]
     bmcs: HostBmcArgs,
+}
+
+/// The address of a virtual CD. Errors: no BMC can load it.
+pub(crate) fn disc_url(text: &str) -> Result<Url, BootUrlError> {
+    boot_url(text, ImageLoader::Bmc)
+}
+
+/// The address of UEFI HTTP boot. Errors: no firmware can load it.
+pub(crate) fn firmware_url(text: &str) -> Result<Url, BootUrlError> {
+    boot_url(text, ImageLoader::Firmware)
+}
+
+/// The medium that was named, with its address. Warns of an address by which the BMC means itself.
+pub(crate) fn medium<'a>(
+    image: Option<&'a Url>,
+    http_boot: Option<&'a Url>,
+) -> Option<(&'a Url, BootMedium)> {
+    let disc = image.map(|image| {
+        let medium = BootMedium::VirtualMedia {
+            image: image.clone(),
+            size_bytes: None,
+        };
+        (image, medium)
+    });
+    let http = || http_boot.map(|uri| (uri, BootMedium::UefiHttp { uri: uri.clone() }));
+    let named = disc.or_else(http)?;
+    if let Some(warning) = named.1.warning() {
+        terminal::notice(&warning);
+    }
+    Some(named)
 }
 
 /// Boots the hosts; returns whether all were started.
 ///
 /// Errors: a file cannot be read, or has no such host.
 pub(super) fn run(arguments: &HostBootArgs) -> Result<bool, Error> {
-    let (url, medium) = match (&arguments.image, &arguments.http_boot) {
-        (Some(image), _) => {
-            let medium = BootMedium::VirtualMedia {
-                image: image.clone(),
-                size_bytes: None,
-            };
-            (image, medium)
-        }
-        (None, Some(uri)) => (uri, BootMedium::UefiHttp { uri: uri.clone() }),
-        (None, None) => {
-            let reason = "name the image by --image, or by --http-boot";
-            return Err(Error::new("booting hosts", reason));
-        }
+    let medium = medium(arguments.image.as_ref(), arguments.http_boot.as_ref());
+    let Some((url, medium)) = medium else {
+        let reason = "name the image by --image, or by --http-boot";
+        return Err(Error::new("booting hosts", reason));
     };
     let results = arguments.bmcs.run(BootJob(medium))?;
     let rows: Vec<_> = results

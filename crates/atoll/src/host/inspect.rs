@@ -85,10 +85,6 @@ const HEADS: [&str; 10] = [
 
 /// The NIC of the boot MAC address has an asterisk.
 fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 10] {
-    let words = |words: [Option<&str>; 2]| {
-        let words: Vec<_> = words.into_iter().flatten().collect();
-        cell(&words.join(" "))
-    };
     let number = |number: Option<u64>, unit: &str| match number {
         Some(number) => format!("{number}{unit}"),
         None => "-".to_owned(),
@@ -110,11 +106,11 @@ fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 10] {
     let bmc = inventory.bmc_model.as_deref().unwrap_or(inventory.family);
     [
         host.name.clone(),
-        words([Some(bmc), inventory.bmc_firmware.as_deref()]),
-        words([
+        cell(&joined(Some(bmc), inventory.bmc_firmware.as_deref())),
+        cell(&joined(
             inventory.manufacturer.as_deref(),
             inventory.model.as_deref(),
-        ]),
+        )),
         cell(inventory.serial.as_deref().unwrap_or_default()),
         inventory.power.to_string(),
         number(inventory.processors, ""),
@@ -129,21 +125,51 @@ fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 10] {
     ]
 }
 
-/// Equal disks together, as `2x 480 GB SSD`. Units: 10^9 bytes, as on disks.
+/// A name and its detail. A detail that repeats the name, or its first word, stands alone, as `iLO 5 v2.72` of an `iLO 5`
+/// or `Dell PowerEdge R650` of `Dell Inc.`.
+fn joined(name: Option<&str>, detail: Option<&str>) -> String {
+    let name = name.unwrap_or_default();
+    let Some(detail) = detail else {
+        return name.to_owned();
+    };
+    let lower = |text: &str| format!(" {} ", text.to_lowercase());
+    if lower(name).contains(&lower(detail)) {
+        return name.to_owned();
+    }
+    let first = |text: &str| text.split([' ', ',']).next().map(str::to_lowercase);
+    if name.is_empty() || first(name) == first(detail) {
+        detail.to_owned()
+    } else {
+        format!("{name} {detail}")
+    }
+}
+
+/// Equal disks together, as `2x 480 GB SSD`; those of unknown size by their kind.
 fn disks(disks: &[BmcDisk]) -> String {
     let mut kinds = BTreeMap::<String, usize>::new();
     for disk in disks {
-        let size = disk.size_bytes.map(|bytes| bytes / 1_000_000_000);
-        let size = size.map_or_else(|| "disk".to_owned(), |size| format!("{size} GB"));
         let media = match disk.protocol.as_deref() {
             Some("NVMe") => "NVMe",
             _ => disk.media.as_deref().unwrap_or_default(),
         };
-        let kind = format!("{size} {media}").trim_end().to_owned();
+        let kind = match (disk.size_bytes.map(size), media) {
+            (None, "") => "disk".to_owned(),
+            (None, media) => media.to_owned(),
+            (Some(size), media) => format!("{size} {media}").trim_end().to_owned(),
+        };
         *kinds.entry(kind).or_default() += 1;
     }
     let kinds = kinds.iter().map(|(kind, count)| format!("{count}x {kind}"));
     kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// Units: powers of ten, as on disks.
+fn size(bytes: u64) -> String {
+    let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
+    match units.iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} B"),
+    }
 }
 
 #[cfg(test)]
@@ -169,11 +195,48 @@ mod tests {
             disk(small, Some("SSD"), Some("NVMe")),
             disk(large, None, None),
             disk(None, None, None),
+            disk(None, Some("SSD"), Some("SATA")),
+            disk(Some(512_000_000), None, Some("SD")),
         ];
         assert_eq!(
             disks(&found),
-            "1x 4000 GB, 1x 480 GB NVMe, 2x 480 GB SSD, 1x disk"
+            "1x 4000 GB, 1x 480 GB NVMe, 2x 480 GB SSD, 1x 512 MB, 1x SSD, 1x disk"
         );
         assert_eq!(disks(&[]), "");
+    }
+
+    #[test]
+    fn details_that_repeat_their_name_are_alone() {
+        for (name, detail, expected) in [
+            (Some("iLO 5"), Some("iLO 5 v2.72"), "iLO 5 v2.72"),
+            (Some("iLO 5"), Some("iLO 5"), "iLO 5"),
+            (Some("iLO 5"), Some("2.72"), "iLO 5 2.72"),
+            (
+                Some("HPE"),
+                Some("HPE ProLiant DL360"),
+                "HPE ProLiant DL360",
+            ),
+            (
+                Some("Dell Inc."),
+                Some("PowerEdge R650"),
+                "Dell Inc. PowerEdge R650",
+            ),
+            (
+                Some("Dell Inc."),
+                Some("Dell PowerEdge R650"),
+                "Dell PowerEdge R650",
+            ),
+            (
+                Some("LENOVO"),
+                Some("Lenovo ThinkSystem"),
+                "Lenovo ThinkSystem",
+            ),
+            (Some("Lenovo XCC"), Some("XCC"), "Lenovo XCC"),
+            (Some("Supermicro"), None, "Supermicro"),
+            (None, Some("3500"), "3500"),
+            (None, None, ""),
+        ] {
+            assert_eq!(joined(name, detail), expected, "{name:?} {detail:?}");
+        }
     }
 }

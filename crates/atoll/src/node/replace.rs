@@ -19,6 +19,7 @@ use url::Url;
 use self::session::ReplacementSession;
 use super::ClusterArgs;
 use super::etcd::EtcdArgs;
+use crate::host::boot::{disc_url, firmware_url};
 use crate::runtime;
 
 /// Arguments of `replace`.
@@ -86,10 +87,10 @@ pub(super) struct ReplacementWish {
 pub(super) struct NodeBootArgs {
     /// Boot image of the new node for its BMC's virtual media, as http://192.0.2.1:8080/control-2.iso; see `atoll node
     /// image`. Without it, or without a BMC, you boot the machine
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = disc_url)]
     image: Option<Url>,
     /// The same by UEFI HTTP boot, which keeps Secure Boot
-    #[arg(long, value_name = "URL", conflicts_with = "image")]
+    #[arg(long, value_name = "URL", value_parser = firmware_url, conflicts_with = "image")]
     http_boot: Option<Url>,
     /// Authorities of the BMCs' certificates (PEM), beside those of the system
     #[arg(long, value_name = "FILE")]

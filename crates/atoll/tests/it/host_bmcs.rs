@@ -31,6 +31,10 @@ impl BmcSite {
         plan.bmcs = bmcs
             .map(|(at, profile)| (profile, BmcHost::numbered(at)))
             .collect();
+        Self::of(plan).await
+    }
+
+    async fn of(plan: BmcRackPlan) -> Self {
         let rack = BmcRack::start(plan).await.unwrap();
         let mut records = String::new();
         for bmc in rack.bmcs() {
@@ -246,7 +250,18 @@ async fn mistakes_leave_the_hosts_alone() {
             2,
             "--http-boot",
         ),
-        (&["boot", "--image", "full.iso"], 2, "full.iso"),
+        (
+            &["boot", "--image", "full.iso"],
+            2,
+            "is a file of this machine",
+        ),
+        (
+            &["boot", "--image", "file:///x"],
+            2,
+            "is a file of this machine",
+        ),
+        (&["boot", "--http-boot", "nfs://a/x"], 2, "http or https"),
+        (&["boot", "--image", "https://"], 2, "names no host"),
         (
             &["boot", "--image", IMAGE, "--host", "host-00"],
             1,
@@ -279,6 +294,60 @@ async fn mistakes_leave_the_hosts_alone() {
         "{stderr}"
     );
     assert_eq!(site.bmc(0).requests(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_of_the_bmc_itself_are_warned_of() {
+    let site = BmcSite::start(&["standard"]).await;
+    let image = "http://127.0.0.1:8888/full.iso";
+    let (code, _, stderr) = site.run(&["boot", "--image", image, "hosts.yaml", "--ca", "ca.pem"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let warning = "the image's address has the host 127.0.0.1, by which the BMC means itself";
+    assert!(stderr.contains(warning), "{stderr}");
+}
+
+/// metal3-io/baremetal-operator, issue 896: the path of virtual media in place of a system's.
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_are_no_systems_are_refused_by_boot_as_by_check() {
+    for (path, expected) in [
+        ("/redfish/v1/Managers/1", "has the path of managers"),
+        ("/redfish/v1/Systems", "has the path of all systems"),
+        (
+            "/redfish/v1/Systems/1/VirtualMedia/Cd",
+            "below that of a system",
+        ),
+    ] {
+        let mut site = BmcSite::start(&["standard"]).await;
+        site.replace("/redfish/v1/Systems/1", path);
+        let (code, stdout, _) = site.run(&["check", "hosts.yaml"]);
+        assert_eq!(code, Some(1));
+        assert!(stdout.contains(expected), "{stdout}");
+        let (code, _, stderr) =
+            site.run(&["boot", "--image", IMAGE, "hosts.yaml", "--ca", "ca.pem"]);
+        assert_eq!(code, Some(1));
+        assert!(stderr.contains(expected), "{stderr}");
+        assert_eq!(site.bmc(0).requests(), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_inventories_are_shown_without_repetitions() {
+    let profile = BmcProfile::find("ilo5").unwrap();
+    let mut plan = BmcRackPlan::of(profile, 1);
+    let host = &mut plan.bmcs[0].1;
+    host.memory_gib = 0;
+    for disk in &mut host.disks {
+        disk.size_bytes = 0;
+    }
+    let site = BmcSite::of(plan).await;
+    let (code, stdout, stderr) = site.run(&["inspect", "hosts.yaml", "--ca", "ca.pem"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout.matches("iLO 5").count(), 1, "{stdout}");
+    assert!(stdout.contains("1x HDD, 1x NVMe"), "{stdout}");
+    assert!(
+        !stdout.contains("0 GB") && !stdout.contains("0 GiB"),
+        "{stdout}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

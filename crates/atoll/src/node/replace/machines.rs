@@ -2,7 +2,7 @@
 
 use nodes::hardware::{NodeBmcs, recorded_bmcs};
 use nodes::records::{ApiGroups, RecordFile};
-use nodes::redfish::{BmcAccess, BootMedium};
+use nodes::redfish::BmcAccess;
 use nodes::replace::{MachineSide, NodePlace};
 use serde_json::Value;
 use service::Error;
@@ -10,6 +10,7 @@ use service::Error;
 use super::NodeBootArgs;
 use super::session::MachineRecords;
 use crate::host::bmcs::connector;
+use crate::host::boot::medium;
 use crate::terminal;
 
 const DOING: &str = "reading the BMC of";
@@ -19,7 +20,9 @@ const DOING: &str = "reading the BMC of";
 /// Errors: a file of authorities cannot be read; an image is named, and the new machine has no BMC.
 pub(super) fn of_records(records: &MachineRecords, boot: &NodeBootArgs) -> Result<NodeBmcs, Error> {
     let mut bmcs = NodeBmcs::new(&connector(boot.bmc_ca.as_deref())?);
-    if let Some(medium) = medium(boot) {
+    let medium = medium(boot.image.as_ref(), boot.http_boot.as_ref());
+    let has_medium = medium.is_some();
+    if let Some((_, medium)) = medium {
         bmcs = bmcs.with_medium(medium);
     }
     for (side, records) in [
@@ -30,7 +33,7 @@ pub(super) fn of_records(records: &MachineRecords, boot: &NodeBootArgs) -> Resul
             bmcs = bmcs.with_machine(side, access);
         }
     }
-    if medium(boot).is_some() && !bmcs.boots() {
+    if has_medium && !bmcs.boots() {
         let reason = "its records have no BMC that can boot an image: leave out the image and boot it yourself, or name \
                       other records with --records";
         return Err(Error::new("booting the new machine", reason));
@@ -54,19 +57,6 @@ pub(super) fn instructions(machines: &NodeBmcs, new: &NodePlace) -> Option<Strin
             new.name, new.address
         )
     })
-}
-
-fn medium(boot: &NodeBootArgs) -> Option<BootMedium> {
-    let media = boot.image.clone().map(|image| BootMedium::VirtualMedia {
-        image,
-        size_bytes: None,
-    });
-    let http = || {
-        boot.http_boot
-            .clone()
-            .map(|uri| BootMedium::UefiHttp { uri })
-    };
-    media.or_else(http)
 }
 
 /// The access to the BMC of the one host among the records; a host without a usable one is served by a person.
