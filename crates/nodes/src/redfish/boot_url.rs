@@ -69,7 +69,7 @@ impl ImageLoader {
     }
 }
 
-/// The reason why nobody can boot from an address. No text repeats the address, which may hold a token.
+/// The reason why a host cannot boot from an address. No text repeats the address, which may hold a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BootUrlError {
     /// A file of this machine.

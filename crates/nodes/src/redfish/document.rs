@@ -110,7 +110,7 @@ impl RedfishDocument {
     }
 }
 
-/// Texts of fields that nobody has filled, in lower case.
+/// Placeholder texts of unfilled fields, in lower case.
 ///
 /// Source: assisted-installer-agent, pull requests 194 and 716; dmidecode(8) and firmware of AMI.
 const PLACEHOLDERS: &[&str] = &[

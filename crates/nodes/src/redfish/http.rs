@@ -98,6 +98,8 @@ impl RedfishHttp {
         let mut request = request.clone();
         for _ in 0..=REDIRECT_LIMIT {
             let response = self.send(&request, &authorize).await?;
+            let status = response.status().as_u16();
+            tracing::debug!(bmc = %self.origin, request = request.shown(), status, "a BMC answered");
             if !response.status().is_redirection() {
                 return read(&request, response).await;
             }

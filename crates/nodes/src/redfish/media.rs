@@ -182,7 +182,7 @@ impl Bmc {
         Err(not_inserted(shown(image), attempts))
     }
 
-    /// Ejects what a drive may hold without showing it: AMI refuses an image that an empty drive still names. A refusal is
+    /// Ejects an image that a drive may hold without showing it: AMI refuses one that an empty drive still names. A refusal is
     /// the usual answer of an empty drive.
     async fn reset_drive(&mut self, slot: &MediaSlot) {
         if let Err(error) = self.send_ejection(slot).await {

@@ -46,13 +46,17 @@ impl MediaSlot {
         }))
     }
 
-    /// Whether `image` is inserted. BMCs show another spelling of its address, so that the file name decides.
+    /// Whether `image` is inserted. A whole URL decides by its path; other spellings of the address, by the file name.
     pub(super) fn holds(&self, image: &Url) -> bool {
-        let names = ["/Image", "/ImageName"].map(|it| self.document.text(it));
+        let [address, name] = ["/Image", "/ImageName"].map(|it| self.document.text(it));
+        let shown = address.and_then(|it| Url::parse(it).ok());
+        if let Some(shown) = shown.filter(|it| it.scheme() == image.scheme() && it.has_host()) {
+            return self.is_inserted && shown.path() == image.path();
+        }
         let file = file_name(image.path());
         let path = |name: &str| name.split(['?', '#']).next().unwrap_or_default().to_owned();
-        let is_image = |name: &str| name == image.as_str() || file_name(&path(name)) == file;
-        self.is_inserted && names.into_iter().flatten().any(is_image)
+        let is_image = |name: &str| file_name(&path(name)) == file;
+        self.is_inserted && [address, name].into_iter().flatten().any(is_image)
     }
 
     /// Whether exactly the URL of `image` is inserted.
@@ -198,6 +202,20 @@ mod tests {
             ),
             (
                 json!({ "Inserted": false, "Image": "http://10.0.0.9:8888/images/full.iso" }),
+                false,
+            ),
+            // Without its query, and as AMI and by name.
+            (
+                json!({ "Inserted": true, "Image": "http://image-service:8888/images/full.iso" }),
+                true,
+            ),
+            (
+                json!({ "Inserted": true, "Image": "//10.0.0.9/images/full.iso/full.iso" }),
+                true,
+            ),
+            // The image before, of the same name.
+            (
+                json!({ "Inserted": true, "Image": "http://10.0.0.9:8888/old/full.iso", "ImageName": "full.iso" }),
                 false,
             ),
         ] {

@@ -42,7 +42,7 @@ impl fmt::Debug for BootMedium {
 impl BootMedium {
     /// Checks the address before any BMC is asked.
     ///
-    /// Errors: nobody can load it.
+    /// Errors: its loader cannot load it.
     pub fn check(&self) -> Result<(), BootUrlError> {
         let (url, loader) = self.address();
         check_boot_url(url, loader)

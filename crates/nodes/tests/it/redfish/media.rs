@@ -1,4 +1,4 @@
-//! Drives that do not hold what they accepted, and addresses that no drive loads.
+//! Drives without the image that they accepted, and addresses that no drive loads.
 
 use host_sim::bmc::{BmcBootSource, BmcFault, BmcFaultRule, BmcProfile, SimulatedPower};
 use nodes::redfish::{BmcError, BootMedium, BootStep, StoppedPower, boot_from};
