@@ -58,9 +58,7 @@ pub fn of_pem(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| invalid(format!("expected PEM: {e}")))?;
     if found.is_empty() {
-        return Err(invalid(
-            "expected PEM with at least one certificate".to_owned(),
-        ));
+        return Err(invalid(crate::NO_CERTIFICATE.to_owned()));
     }
     Ok(found)
 }
@@ -158,7 +156,11 @@ pub fn verify(
 /// Errors: the reason, without content of the key.
 pub fn check_key(chain: &[CertificateDer<'static>], pem: &[u8]) -> Result<(), String> {
     let key = PrivateKeyDer::from_pem_slice(pem)
-        .map_err(|_| "expected PEM with a private key".to_owned())?;
+        .map_err(|_| {
+            "expected PEM with a private key, as it begins with -----BEGIN PRIVATE KEY-----; keys with a password are \
+             not read"
+                .to_owned()
+        })?;
     match CertifiedKey::from_der(chain.to_vec(), key, &ring::default_provider()) {
         Ok(_) => Ok(()),
         Err(rustls::Error::InconsistentKeys(_)) => {

@@ -77,9 +77,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| wrong(format!("expected PEM: {e}")))?;
     if found.is_empty() {
-        return Err(wrong(
-            "expected PEM with at least one certificate".to_owned(),
-        ));
+        return Err(wrong(crate::NO_CERTIFICATE.to_owned()));
     }
     if let Some(e) = found
         .iter()

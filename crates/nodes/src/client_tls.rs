@@ -56,7 +56,10 @@ fn certificates(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| unusable(part, &format_args!("expected PEM: {error}")))?;
     if found.is_empty() {
-        return Err(unusable(part, &"expected PEM with a certificate"));
+        return Err(unusable(
+            part,
+            &"expected PEM with a certificate, which begins with -----BEGIN CERTIFICATE-----",
+        ));
     }
     Ok(found)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use super::error::EtcdError;
 
@@ -30,7 +30,15 @@ impl FromStr for EtcdAddress {
             url: text.to_owned(),
             reason,
         };
-        let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+        let url = Url::parse(text).map_err(|error| {
+            let reason = match error {
+                ParseError::RelativeUrlWithoutBase => "it has no https:// in front".to_owned(),
+                error => error.to_string(),
+            };
+            wrong(format!(
+                "{reason}; write it as https://192.0.2.10:{DEFAULT_PORT}"
+            ))
+        })?;
         if url.scheme() != "https" {
             return Err(wrong(
                 "expected https: etcd is reached by TLS only".to_owned(),

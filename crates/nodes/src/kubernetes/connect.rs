@@ -150,12 +150,20 @@ impl KubernetesCluster {
 
 fn read_kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, Error> {
     let Some(path) = path else {
-        return Kubeconfig::read().map_err(|error| invalid(&error));
+        return Kubeconfig::read().map_err(|error| {
+            let reason = format!(
+                "none is named, and the one of KUBECONFIG or ~/.kube/config cannot be read ({}); copy that of the \
+                 cluster to this machine, and name it",
+                chain(&error)
+            );
+            Error::invalid("kubeconfig", reason)
+        });
     };
     // A device or a whole disk image is not read into memory.
-    let size = path
-        .metadata()
-        .map_err(|error| Error::invalid("kubeconfig", format!("{}: {error}", path.display())))?;
+    let size = path.metadata().map_err(|error| {
+        let reason = format!("{}: {error}; check the path", path.display());
+        Error::invalid("kubeconfig", reason)
+    })?;
     let size = size.len();
     if size > MAX_KUBECONFIG {
         return Err(Error::TooLarge {
