@@ -29,7 +29,12 @@ pub(crate) struct BackupArgs {
     /// Backup file to write
     file: PathBuf,
     /// Data directory of `atoll up` (default: as for `up`)
-    #[arg(long, value_name = "DIR", conflicts_with = "pod")]
+    #[arg(
+        long = "dir",
+        alias = "data",
+        value_name = "DIR",
+        conflicts_with = "pod"
+    )]
     data: Option<PathBuf>,
     /// Folder of the pod, written by `atoll pod init`
     #[arg(long, value_name = "DIR")]
@@ -45,7 +50,12 @@ pub(crate) struct RestoreArgs {
     /// Backup file
     file: PathBuf,
     /// Data directory for `atoll up` (default: as for `up`)
-    #[arg(long, value_name = "DIR", conflicts_with = "pod")]
+    #[arg(
+        long = "dir",
+        alias = "data",
+        value_name = "DIR",
+        conflicts_with = "pod"
+    )]
     data: Option<PathBuf>,
     /// Folder for the pod
     #[arg(long, value_name = "DIR")]

@@ -14,6 +14,7 @@ use ignition::{ProblemClass, ProblemList};
 use service::Error;
 
 use self::local_folder::LocalFolder;
+use crate::failure;
 use crate::file::rewrite_atomic;
 use crate::terminal;
 
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &ButaneArgs) -> ExitCode {
     match translate_file(arguments) {
         Ok(code) => code,
         Err(error) => {
-            terminal::notice(&error.to_string());
+            terminal::notice(&failure::text(&error));
             ExitCode::FAILURE
         }
     }

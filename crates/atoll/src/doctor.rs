@@ -18,9 +18,12 @@ use service::Error;
 use url::Url;
 
 use crate::catalog::table::table;
+use crate::failure;
 use crate::host_name;
+use crate::output_format::FormatArgs;
 use crate::pod::SETTINGS;
 use crate::terminal::{notice, print};
+use crate::web_address::web_address;
 
 /// Arguments of `atoll doctor`.
 #[derive(Debug, Args)]
@@ -29,7 +32,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// URL of the installer API, for its readiness and the names of its clusters. Default: the one of --dir
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
     api: Option<Url>,
     /// Also check the names of this cluster, with its base domain; repeatable
     #[arg(long = "cluster", value_name = "NAME.DOMAIN", value_parser = host_name::domain)]
@@ -38,12 +41,10 @@ pub(crate) struct DoctorArgs {
     /// ImageTagMirrorSet or ImageContentSourcePolicy as YAML or JSON, also in a List; repeatable
     #[arg(long, value_name = "FILE")]
     mirrors: Vec<PathBuf>,
-    /// Print the results as JSON: {"checks":[{"id","group","status","finding","remedy"}]}, status: passed, warning or
-    /// failed
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     /// Writable folder for probing the sandbox. Default: the temporary folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "probe-dir", alias = "folder", value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
@@ -58,11 +59,11 @@ pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
             report
         }
         Err(error) => {
-            notice(&error.to_string());
+            notice(&failure::text(&error));
             return ExitCode::FAILURE;
         }
     };
-    if arguments.json {
+    if arguments.format.is_json() {
         match serde_json::to_string(&report) {
             Ok(text) => print(&text),
             Err(error) => {

@@ -22,6 +22,9 @@ const OWNER_ONLY: u32 = 0o600;
 pub(crate) enum HostCommand {
     /// Check BareMetalHost, Secret and Machine records in YAML or JSON: each mistake with line, field and remedy; exit
     /// code 1 if one is an error
+    ///
+    /// --format json prints {"findings":[{"severity","check","file","line","column","record","field","reason","remedy"}],
+    /// "left_out","records","errors","warnings"}.
     Check(check::CheckArgs),
     /// List the hosts of a cluster
     List(list::HostListArgs),
@@ -29,6 +32,10 @@ pub(crate) enum HostCommand {
     Render(render::RenderArgs),
     /// Show the hosts of records as their BMCs see them: hardware, power, NICs; exit code 1 if one fails, or has no NIC
     /// with its boot MAC address
+    ///
+    /// --format json prints [{"name","namespace","inventory":{"manufacturer","model","serial","uuid","power","boot",
+    /// "nics":[{"id","mac","speed_mbps","link"}],"disks":[{"id","size_bytes","media","protocol","vendor","model","serial",
+    /// "wwn"}],"memory_gib","processors",…},"error"}].
     Inspect(inspect::HostInspectArgs),
     /// Read or change the power of the hosts of records by their BMCs
     Power(power::HostPowerArgs),
@@ -56,7 +63,7 @@ pub(crate) fn run(command: &HostCommand) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            crate::terminal::notice(&error.to_string());
+            crate::terminal::notice(&crate::failure::text(&error));
             ExitCode::FAILURE
         }
     }

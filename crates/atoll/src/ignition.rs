@@ -13,6 +13,8 @@ use serde_json::json;
 use service::Error;
 
 use self::io::{ConfigOutput, read_bounded, write_bytes};
+use crate::failure;
+use crate::output_format::FormatArgs;
 use crate::terminal;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -36,9 +38,8 @@ pub(crate) struct ValidateFilesArgs {
     /// Refuse members that Ignition ignores, too
     #[arg(long)]
     strict: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Arguments of `merge`.
@@ -71,11 +72,10 @@ pub(crate) struct ShowFileArgs {
     /// Configuration; - reads standard input
     config: PathBuf,
     /// Print the decoded contents of this file only, after its hash is verified
-    #[arg(long = "file", value_name = "PATH")]
+    #[arg(long = "file", value_name = "PATH", conflicts_with_all = ["format", "json"])]
     path: Option<String>,
-    /// Print JSON
-    #[arg(long, conflicts_with = "path")]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 fn parse_version(text: &str) -> Result<SpecVersion, String> {
@@ -93,7 +93,7 @@ pub(crate) fn run(command: &IgnitionCommand) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            terminal::notice(&error.to_string());
+            terminal::notice(&failure::text(&error));
             ExitCode::FAILURE
         }
     }
@@ -107,7 +107,7 @@ fn validate(arguments: &ValidateFilesArgs) -> Result<ExitCode, Error> {
         let ignored = problems.first(&[ProblemClass::Ignored]);
         let is_valid = !problems.is_refused() && (ignored.is_none() || !arguments.strict);
         are_valid &= is_valid;
-        if !arguments.json {
+        if !arguments.format.is_json() {
             print_problems(path, &problems, arguments.strict, terminal::print);
             continue;
         }
@@ -128,7 +128,7 @@ fn validate(arguments: &ValidateFilesArgs) -> Result<ExitCode, Error> {
             "omitted": problems.omitted(),
         }));
     }
-    if arguments.json {
+    if arguments.format.is_json() {
         terminal::print(&serde_json::Value::from(reports).to_string());
     }
     Ok(if are_valid {
@@ -248,7 +248,7 @@ fn show(arguments: &ShowFileArgs) -> Result<ExitCode, Error> {
         write_bytes(&bytes)?;
     } else {
         let summary = ConfigSummary::new(&document);
-        let text = if arguments.json {
+        let text = if arguments.format.is_json() {
             serde_json::to_string(&summary)
                 .map_err(|error| Error::new("writing the summary", error))?
         } else {

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::output::OutputArgs;
 use crate::ignition::accepted;
+use crate::output_format::FormatArgs;
 use crate::terminal;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -44,11 +45,10 @@ pub(crate) enum ImageCommand {
 pub(crate) struct ShowArgs {
     image: PathBuf,
     /// Print the embedded ignition only
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["format", "json"])]
     ignition: bool,
-    /// Print JSON
-    #[arg(long, conflicts_with = "ignition")]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Arguments of `embed`.
@@ -95,7 +95,13 @@ pub(crate) struct MinimalArgs {
 pub(crate) struct ExtractArgs {
     image: PathBuf,
     /// Folder of the files vmlinuz, initrd.img and rootfs.img
-    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    #[arg(
+        long = "dir",
+        alias = "directory",
+        short,
+        value_name = "DIR",
+        default_value = "."
+    )]
     directory: PathBuf,
     /// Replace files
     #[arg(long, short)]
@@ -173,7 +179,7 @@ fn show(arguments: &ShowArgs) -> Result<(), Error> {
         return Ok(());
     }
     let (present, default) = (image.kernel_arguments(), image.default_kernel_arguments());
-    if arguments.json {
+    if arguments.format.is_json() {
         let shown = json!({
             "volume_id": image.volume_id,
             "length": image.length,

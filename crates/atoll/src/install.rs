@@ -226,9 +226,14 @@ fn hand_over(bundle: &BundleFile, dir: &Path) -> Result<(), Error> {
         return Ok(());
     }
     terminal::print("Continuing with the program of the bundle.");
-    let error = Command::new(&program)
-        .args(std::env::args_os().skip(1))
-        .exec();
+    let mut command = Command::new(&program);
+    command.args(std::env::args_os().skip(1));
+    // Another version may have another default.
+    let names_dir = |it: std::ffi::OsString| it.to_string_lossy().starts_with("--dir");
+    if !std::env::args_os().any(names_dir) {
+        command.arg("--dir").arg(dir);
+    }
+    let error = command.exec();
     Err(Error::new(format!("running {}", program.display()), error))
 }
 

@@ -20,7 +20,10 @@ use service::Error;
 
 use self::own_server::OwnServer;
 use crate::catalog::table::table;
+use crate::failure;
+use crate::output_format::FormatArgs;
 use crate::terminal::{notice, print};
+use crate::web_address::web_text;
 
 const DOING: &str = "rehearsing the installation";
 /// Exit code when nothing could be rehearsed.
@@ -58,12 +61,12 @@ pub(crate) struct RehearseArgs {
     #[arg(long, default_value = "1")]
     seed: String,
     /// Installer API that speaks the protocol. Default: a server of its own
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_text)]
     server: Option<String>,
     /// File with a token of the API, sent as bearer token
     #[arg(long, value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
-    /// File with the CA certificates of the API
+    /// CA certificates of the API (PEM) to trust in addition to the system's
     #[arg(long, value_name = "FILE", requires = "server")]
     ca: Option<PathBuf>,
     /// Version of the release. Default: the default release of the server
@@ -87,9 +90,8 @@ pub(crate) struct RehearseArgs {
     /// Accept the files of a server with DUMMY_IGNITION
     #[arg(long, requires = "server")]
     dummy_ignition: bool,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Rehearses; the value is the exit code.
@@ -100,11 +102,11 @@ pub(crate) fn run(arguments: &RehearseArgs) -> ExitCode {
     }
     match rehearse(arguments) {
         Ok(report) => {
-            output::print_report(&report, arguments.json);
+            output::print_report(&report, arguments.format.is_json());
             ExitCode::from(u8::from(!report.is_good()))
         }
         Err(error) => {
-            notice(&error.to_string());
+            notice(&failure::text(&error));
             ExitCode::from(NOT_REHEARSED)
         }
     }
@@ -138,7 +140,7 @@ fn rehearse(arguments: &RehearseArgs) -> Result<RehearsalReport, Error> {
     if arguments.check {
         return Ok(RehearsalReport::of_data(found));
     }
-    if !arguments.json {
+    if !arguments.format.is_json() {
         output::print_findings("Mistakes in the data of the site", &found);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -180,7 +182,7 @@ async fn play_on_server(
         None => api(arguments)?,
     };
     let options = options(arguments, own.is_some());
-    let progress = if arguments.json || arguments.clusters > 1 {
+    let progress = if arguments.format.is_json() || arguments.clusters > 1 {
         RehearsalProgress::default()
     } else {
         RehearsalProgress::observed(output::print_event)

@@ -14,8 +14,12 @@ use crate::{runtime, terminal};
 pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
     let directory = DataDirectory::new(data)?;
     let doing = format!("reading the state of {}", directory.root().display());
-    let text = std::fs::read(directory.state())
-        .map_err(|_| Error::new(doing.clone(), "not running, or not ready yet"))?;
+    let text = std::fs::read(directory.state()).map_err(|_| {
+        Error::new(
+            doing.clone(),
+            "not running, or not ready yet: `atoll up` starts it",
+        )
+    })?;
     let state: UpState = serde_json::from_slice(&text).map_err(|e| Error::new(doing.clone(), e))?;
     let not_ready = runtime::block_on(show(&state))??;
     if not_ready.is_empty() {

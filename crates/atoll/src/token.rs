@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use rcgen::KeyPair;
 use service::Error;
 
+use crate::web_address::web_text;
 use crate::{log_in, terminal};
 
 /// Units: days. A century, which clocks and formats of all clients can represent.
@@ -56,7 +57,7 @@ pub(crate) struct LogInLinkArgs {
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// URL of the web UI; default: that of the settings
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_text)]
     url: Option<String>,
 }
 

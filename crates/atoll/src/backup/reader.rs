@@ -50,7 +50,16 @@ impl Verified {
             }
             Ok(())
         })
-        .map_err(|e| Error::new(doing(), e))?;
+        .map_err(|e| {
+            // Words of the tar reader name no file.
+            let is_foreign = heading.is_none() && e.raw_os_error().is_none();
+            if is_foreign {
+                let reason =
+                    format!("not a file of `atoll backup`, or damaged at its beginning ({e})");
+                return Error::new(doing(), reason);
+            }
+            Error::new(doing(), e)
+        })?;
         let heading = heading.ok_or_else(|| damaged("not a file of `atoll backup`".into()))?;
         let heading: Heading =
             serde_json::from_slice(&heading).map_err(|e| Error::new(doing(), e))?;

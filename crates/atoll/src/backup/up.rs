@@ -50,7 +50,7 @@ pub(super) fn save(file: &Path, data: Option<PathBuf>) -> Result<(u64, usize), E
         let doing = format!("saving {}", directory.root().display());
         return Err(Error::new(
             doing,
-            "no installation of `atoll up` found: specify its folder with --data DIR",
+            "no installation of `atoll up` found: specify its folder with --dir DIR",
         ));
     }
     let mut writer = BackupWriter::create(file, Heading::new(InstallationKind::Up))?;
@@ -123,7 +123,7 @@ pub(super) fn restore(
         let doing = format!("restoring to {}", root.display());
         return Err(Error::new(
             doing,
-            "the folder is not empty: choose another --data, or use --replace",
+            "the folder is not empty: choose another --dir, or use --replace",
         ));
     }
     // Held until the end, so that nothing is started there meanwhile. The lock file moves with the replaced folder.
@@ -154,7 +154,7 @@ pub(super) fn restore(
         String::new()
     };
     terminal::print(&format!(
-        "Restored. Next: atoll up --data {}{with}\nThe registry's certificate names the host that was saved: on another one, replace {} and {} (`atoll registry cert`).",
+        "Restored. Next: atoll up --dir {}{with}\nThe registry's certificate names the host that was saved: on another one, replace {} and {} (`atoll registry cert`).",
         root.display(),
         directory.registry_certificate().display(),
         directory.secrets().join("registry.key").display(),

@@ -6,8 +6,8 @@ use ::catalog::diff::diff;
 use clap::Args;
 use service::Error;
 
-use super::format::OutputFormat;
 use super::source::RegistryAccessArgs;
+use crate::output_format::OutputFormat;
 use crate::terminal;
 
 /// Arguments of `atoll catalog diff`.
@@ -18,7 +18,14 @@ pub(crate) struct DiffArgs {
     /// Newer catalog
     to: String,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(
+        long = "format",
+        alias = "output",
+        short_alias = 'o',
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output: OutputFormat,
     #[command(flatten)]
     access: RegistryAccessArgs,

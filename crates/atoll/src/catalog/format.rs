@@ -3,16 +3,6 @@
 use ::catalog::write::CatalogFormat;
 use clap::ValueEnum;
 
-/// Output format of lists.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum OutputFormat {
-    /// Plain text.
-    #[default]
-    Text,
-    /// JSON.
-    Json,
-}
-
 /// Format of catalog documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum DocumentFormat {

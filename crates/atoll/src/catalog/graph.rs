@@ -18,7 +18,14 @@ pub(crate) struct GraphArgs {
     /// Channel. Default: the default channel of the package
     channel: Option<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(
+        long = "format",
+        alias = "output",
+        short_alias = 'o',
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output: GraphFormat,
     #[command(flatten)]
     access: RegistryAccessArgs,

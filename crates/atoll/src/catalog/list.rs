@@ -4,10 +4,10 @@ use clap::Args;
 use serde::Serialize;
 use service::Error;
 
-use super::format::OutputFormat;
 use super::source::RegistryAccessArgs;
 use super::summary::{ChannelSummary, PackageSummary, each_package, with_package};
 use super::table::table;
+use crate::output_format::OutputFormat;
 use crate::terminal;
 
 /// Arguments of `atoll catalog list`.
@@ -20,7 +20,14 @@ pub(crate) struct ListArgs {
     /// List the entries of this channel of the package
     channel: Option<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(
+        long = "format",
+        alias = "output",
+        short_alias = 'o',
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output: OutputFormat,
     #[command(flatten)]
     access: RegistryAccessArgs,

@@ -26,7 +26,14 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(
+        long = "format",
+        alias = "output",
+        short_alias = 'o',
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output: DocumentFormat,
     /// Keep only the heads of channels without versions
     #[arg(long)]

@@ -17,7 +17,14 @@ pub(crate) struct RenderArgs {
     #[arg(required = true)]
     catalogs: Vec<String>,
     /// Output format: JSON, one document per line, or YAML
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(
+        long = "format",
+        alias = "output",
+        short_alias = 'o',
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output: DocumentFormat,
     #[command(flatten)]
     access: RegistryAccessArgs,

@@ -17,7 +17,14 @@ pub(crate) struct ValidateArgs {
     /// Catalog: a folder, an index.db, or an image as in registry.example.org/catalogs/community:v4.20
     catalog: String,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(
+        long = "format",
+        alias = "output",
+        short_alias = 'o',
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output: VerdictFormat,
     #[command(flatten)]
     access: RegistryAccessArgs,

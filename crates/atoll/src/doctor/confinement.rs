@@ -13,7 +13,7 @@ pub(super) fn checks(folder: &Path) -> Vec<CheckResult> {
             "sandbox".to_owned(),
             CheckStatus::Failed,
             format!("probing in {}: {error}", folder.display()),
-            "choose another folder with --folder",
+            "choose another folder with --probe-dir",
         )],
     }
 }

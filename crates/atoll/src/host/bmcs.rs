@@ -23,8 +23,8 @@ pub(super) struct HostBmcArgs {
     /// A host of the files; by default all. Repeatable
     #[arg(long = "host", value_name = "NAME")]
     names: Vec<String>,
-    /// CA certificates of the BMCs (PEM), if the system does not trust them
-    #[arg(long, value_name = "FILE")]
+    /// CA certificates of the BMCs (PEM) to trust in addition to the system's
+    #[arg(long, alias = "bmc-ca", value_name = "FILE")]
     ca: Option<PathBuf>,
     #[command(flatten)]
     groups: ApiGroupsArgs,
@@ -105,9 +105,13 @@ pub(crate) fn connector(ca: Option<&Path>) -> Result<RedfishConnector, Error> {
     let read = |path: &Path| {
         std::fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
     };
-    let ca = ca.map(read).transpose()?;
-    let connector = RedfishConnector::new(ca.as_deref(), RedfishTiming::default());
-    connector.map_err(|error| Error::new("preparing the connections to BMCs", error))
+    let pem = ca.map(read).transpose()?;
+    let connector = RedfishConnector::new(pem.as_deref(), RedfishTiming::default());
+    let doing = || match ca {
+        Some(path) => format!("reading the certificates of {}", path.display()),
+        None => "preparing the connections to BMCs".to_owned(),
+    };
+    connector.map_err(|error| Error::new(doing(), error))
 }
 
 /// A file whose documents are all readable: a broken one might be a secret.

@@ -9,6 +9,7 @@ use service::Error;
 
 use super::input::{self, ApiGroupsArgs};
 use crate::catalog::table::table;
+use crate::output_format::FormatArgs;
 use crate::terminal;
 
 /// Arguments of `check`.
@@ -20,12 +21,10 @@ pub(crate) struct CheckArgs {
     /// Accept hosts whose secret is in no file
     #[arg(long)]
     secrets_elsewhere: bool,
-    /// Print the report as JSON: {"findings":[{"severity","check","file","line","column","record","field","reason",
-    /// "remedy"}],"left_out","records","errors","warnings"}
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     /// List the checks
-    #[arg(long, conflicts_with_all = ["files", "json"])]
+    #[arg(long, conflicts_with_all = ["files", "format", "json"])]
     list: bool,
     #[command(flatten)]
     groups: ApiGroupsArgs,
@@ -48,7 +47,7 @@ pub(super) fn run(arguments: &CheckArgs) -> Result<bool, Error> {
         Ok(RecordFile::read(&input::name(path), &content))
     });
     let report = check(&files.collect::<Result<Vec<_>, Error>>()?, &settings);
-    if arguments.json {
+    if arguments.format.is_json() {
         let text = serde_json::to_string(&report);
         terminal::print(&text.map_err(|error| Error::new("writing the report", error))?);
     } else {

@@ -20,8 +20,8 @@ pub(crate) struct HostControllerArgs {
     /// Look at every host once, print the changes, and end; exit code 1 if a host has an error or was left alone
     #[arg(long)]
     once: bool,
-    /// CA certificates of the BMCs (PEM), if the system does not trust them
-    #[arg(long, value_name = "FILE")]
+    /// CA certificates of the BMCs (PEM) to trust in addition to the system's
+    #[arg(long = "ca", alias = "bmc-ca", value_name = "FILE")]
     bmc_ca: Option<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArgs,

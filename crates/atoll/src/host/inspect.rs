@@ -9,6 +9,7 @@ use service::Error;
 
 use super::bmcs::{HostBmcArgs, HostResult, cell, print_failures};
 use crate::catalog::table::table;
+use crate::output_format::FormatArgs;
 use crate::terminal;
 
 /// Arguments of `inspect`.
@@ -16,11 +17,8 @@ use crate::terminal;
 pub(crate) struct HostInspectArgs {
     #[command(flatten)]
     bmcs: HostBmcArgs,
-    /// Print the hosts as JSON: [{"name","namespace","inventory":{"manufacturer","model","serial","uuid","power","boot",
-    /// "nics":[{"id","mac","speed_mbps","link"}],"disks":[{"id","size_bytes","media","protocol","vendor","model","serial","wwn"}],
-    /// "memory_gib","processors",…},"error"}]
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// An inspected host; an error may stand beside its inventory.
@@ -40,7 +38,7 @@ struct InspectedHost {
 pub(super) fn run(arguments: &HostInspectArgs) -> Result<bool, Error> {
     let results = arguments.bmcs.run(InventoryJob)?;
     let hosts: Vec<_> = results.into_iter().map(InspectedHost::of).collect();
-    if arguments.json {
+    if arguments.format.is_json() {
         let text = serde_json::to_string(&hosts);
         terminal::print(&text.map_err(|error| Error::new("writing the hosts", error))?);
     } else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nodes::check::{CheckReport, RecordFinding};
 use nodes::inventory::{self, Inventory, MAX_INVENTORY, RenderedHost};
 use nodes::records::MAX_CREDENTIAL;
@@ -38,11 +38,22 @@ pub(crate) struct RenderArgs {
     /// Replace files
     #[arg(long, short)]
     force: bool,
-    /// Write JSON objects, one after the other
-    #[arg(long)]
+    /// Output format: YAML documents, or JSON objects one after the other
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    format: RecordFormat,
+    /// As --format json
+    #[arg(long, hide = true, conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
     groups: ApiGroupsArgs,
+}
+
+/// Format of the records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum RecordFormat {
+    #[default]
+    Yaml,
+    Json,
 }
 
 /// Renders the inventory; returns whether it has no mistake.
@@ -112,16 +123,20 @@ fn passwords(path: &Path, inventory: &Inventory) -> Result<BTreeMap<String, Secr
 }
 
 impl RenderArgs {
+    fn is_json(&self) -> bool {
+        self.json || self.format == RecordFormat::Json
+    }
+
     fn write(&self, hosts: &[RenderedHost]) -> Result<(), Error> {
         let text = |host: &RenderedHost| {
-            if self.json {
+            if self.is_json() {
                 host.to_json()
             } else {
                 host.to_yaml()
             }
         };
         if let Some(dir) = &self.dir {
-            let extension = if self.json { "json" } else { "yaml" };
+            let extension = if self.is_json() { "json" } else { "yaml" };
             let paths: Vec<_> = hosts
                 .iter()
                 .map(|host| dir.join(format!("{}.{extension}", host.name)))

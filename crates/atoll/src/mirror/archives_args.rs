@@ -34,8 +34,11 @@ impl AccessArgs {
     ///
     /// Errors: Invalid – the file cannot be read.
     pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, Error> {
-        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
-        ca_pem.map_err(|e| Error::invalid("ca", e.to_string()))
+        let read = |path: &PathBuf| {
+            std::fs::read(path)
+                .map_err(|e| Error::invalid("ca", format!("{}: {e}", path.display())))
+        };
+        self.ca.as_ref().map(read).transpose()
     }
 
     /// The place that a path or URL names. `is_any`: certificates are not verified.

@@ -38,8 +38,8 @@ pub(crate) struct DeleteArgs {
     delete_yaml_file: Option<PathBuf>,
     /// Folder for the list and temporary files
     #[arg(
-        long,
-        alias = "dir",
+        long = "dir",
+        alias = "workspace",
         value_name = "DIR",
         default_value = "oc-mirror-workspace"
     )]

@@ -11,7 +11,13 @@ use crate::terminal;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct InitArgs {
     /// Output format; JSON has no comments
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(
+        long = "format",
+        alias = "output",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output: ConfigFormat,
     /// Store metadata in this image instead of a folder
     #[arg(long, value_name = "IMAGE")]

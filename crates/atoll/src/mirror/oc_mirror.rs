@@ -51,7 +51,7 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match super::run(&line.arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal::error(&error.to_string());
+            terminal::error(&crate::failure::text(&error));
             if is_v2 {
                 exit_code::of(&error)
             } else {

@@ -10,6 +10,8 @@ use oci::Reference;
 use oci_client::signature::{Keyring, SignatureStore};
 use url::Url;
 
+use crate::web_address::web_address;
+
 /// Update service, release signatures and update graph.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
@@ -97,6 +99,9 @@ impl ReleaseArgs {
 
 /// Parses a URL; an empty one counts as unset.
 fn url(name: &str, text: Option<&str>) -> Result<Option<Url>, model::Error> {
-    let url = text.filter(|it| !it.is_empty()).map(str::parse).transpose();
-    url.map_err(|e: url::ParseError| model::Error::invalid(name, e.to_string()))
+    let url = text
+        .filter(|it| !it.is_empty())
+        .map(web_address)
+        .transpose();
+    url.map_err(|reason| model::Error::invalid(name, reason))
 }

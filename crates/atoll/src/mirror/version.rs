@@ -10,7 +10,7 @@ use crate::terminal;
 #[derive(Debug, Clone, Args)]
 pub(super) struct VersionArgs {
     /// Output format. Default: one line
-    #[arg(long, value_enum)]
+    #[arg(long = "format", alias = "output", value_name = "FORMAT", value_enum)]
     output: Option<VersionFormat>,
     /// Print the version only, which is the default
     #[arg(long, conflicts_with = "output")]

@@ -9,6 +9,7 @@ use service::Error;
 
 use super::ClusterArgs;
 use super::etcd::EtcdArgs;
+use crate::output_format::FormatArgs;
 use crate::{runtime, terminal};
 
 /// Arguments of `backup`.
@@ -21,9 +22,8 @@ pub(crate) struct NodeBackupArgs {
     /// The snapshot; it must not exist. It has all secrets of the cluster
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Saves a checked snapshot of etcd.
@@ -32,12 +32,11 @@ pub(crate) struct NodeBackupArgs {
 pub(super) fn run(arguments: &NodeBackupArgs) -> Result<(), Error> {
     let saved = runtime::block_on(async {
         let etcd = arguments.etcd.connect(&arguments.cluster).await?;
-        let doing = || format!("saving a snapshot as {}", arguments.output.display());
         let source = source(&etcd).await?;
         let saved = save_snapshot(&source, &arguments.output, MAX_SNAPSHOT_BYTES).await;
-        saved.map_err(|error| Error::new(doing(), error))
+        saved.map_err(|error| Error::new("saving a snapshot of etcd", error))
     })??;
-    if arguments.json {
+    if arguments.format.is_json() {
         let json = serde_json::to_string(&saved);
         terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
     } else {

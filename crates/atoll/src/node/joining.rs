@@ -44,8 +44,13 @@ pub(super) struct JoiningNodeArgs {
     /// Name or address of the machine-config server; by default that of the cluster's records, which are then not read
     #[arg(long, value_name = "HOST", requires = "config_ca")]
     config_server: Option<String>,
-    /// Authorities of its certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "config_server")]
+    /// CA certificates of that server (PEM)
+    #[arg(
+        long = "ca",
+        alias = "config-ca",
+        value_name = "FILE",
+        requires = "config_server"
+    )]
     config_ca: Option<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -106,7 +111,7 @@ impl JoiningNodeArgs {
                 let doing = format!("looking for the machine-config server of {}", cluster.url());
                 let reason = match error {
                     model::Error::Conflict { .. } => {
-                        format!("{error}; name it by --config-server and --config-ca")
+                        format!("{error}; name it by --config-server and --ca")
                     }
                     error => error.to_string(),
                 };

@@ -20,6 +20,7 @@ use self::session::ReplacementSession;
 use super::ClusterArgs;
 use super::etcd::EtcdArgs;
 use crate::host::boot::{disc_url, firmware_url};
+use crate::output_format::FormatArgs;
 use crate::runtime;
 
 /// Arguments of `replace`.
@@ -32,11 +33,10 @@ pub(crate) struct NodeReplaceArgs {
     #[command(flatten)]
     etcd: EtcdArgs,
     /// Show the observations and the steps; change nothing
-    #[arg(long)]
+    #[arg(long = "dry-run", alias = "plan")]
     plan: bool,
-    /// With --plan: print JSON
-    #[arg(long, requires = "plan")]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     wish: ReplacementWish,
     #[command(flatten)]
@@ -48,7 +48,12 @@ pub(crate) struct NodeReplaceArgs {
     #[arg(long, conflicts_with = "plan")]
     drop_learner: bool,
     /// Folder of journals, snapshots and saved records, which hold secrets
-    #[arg(long, value_name = "FOLDER", default_value = "replacements")]
+    #[arg(
+        long = "dir",
+        alias = "state",
+        value_name = "DIR",
+        default_value = "replacements"
+    )]
     state: PathBuf,
     /// Longest wait of one step, in minutes; a run that ended can be repeated
     #[arg(long, value_name = "MINUTES", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=10_080))]
@@ -92,8 +97,8 @@ pub(super) struct NodeBootArgs {
     /// The same by UEFI HTTP boot, which keeps Secure Boot
     #[arg(long, value_name = "URL", value_parser = firmware_url, conflicts_with = "image")]
     http_boot: Option<Url>,
-    /// Authorities of the BMCs' certificates (PEM), beside those of the system
-    #[arg(long, value_name = "FILE")]
+    /// CA certificates of the BMCs (PEM) to trust in addition to the system's
+    #[arg(long, alias = "ca", value_name = "FILE")]
     bmc_ca: Option<PathBuf>,
 }
 
@@ -117,6 +122,10 @@ impl ReplacementWish {
 /// Errors: as of [`nodes::replace::ReplacementError`]; the replacement is refused; another one is under way.
 pub(super) fn run(arguments: &NodeReplaceArgs) -> Result<(), Error> {
     runtime::block_on(async {
+        if arguments.format.is_json() && !arguments.plan {
+            let reason = "only the plan is JSON: add --dry-run";
+            return Err(Error::new("replacing a node", reason));
+        }
         let session = ReplacementSession::open(arguments).await?;
         if arguments.plan {
             session.plan(arguments).await

@@ -10,6 +10,7 @@ use service::Error;
 use super::ClusterArgs;
 use super::etcd::EtcdArgs;
 use crate::catalog::table::table;
+use crate::output_format::FormatArgs;
 use crate::runtime;
 use crate::terminal;
 
@@ -23,9 +24,8 @@ pub(crate) struct NodeStatusArgs {
     cluster: ClusterArgs,
     #[command(flatten)]
     etcd: EtcdArgs,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Nodes, and members of etcd.
@@ -44,7 +44,7 @@ struct NodeStatus {
 /// Errors: the cluster cannot be read.
 pub(super) fn run(arguments: &NodeStatusArgs) -> Result<(), Error> {
     let report = runtime::block_on(read(arguments))??;
-    if arguments.json {
+    if arguments.format.is_json() {
         let json = serde_json::to_string_pretty(&report);
         terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
     } else {

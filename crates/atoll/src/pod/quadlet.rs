@@ -33,7 +33,7 @@ const GENERATOR: (u64, u64) = (4, 4);
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PodQuadletArgs {
     /// Folder for the units [default: quadlet in the folder of the pod]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "to", alias = "output", value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
     pod: PodFolderArgs,

@@ -7,12 +7,13 @@ use service::Error;
 
 use super::remote::RemoteAccess;
 use crate::terminal;
+use crate::web_address::web_text;
 
 /// Arguments of `atoll registry gc`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GcArgs {
     /// Registry, as in https://registry.example.org:5000
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = web_text)]
     url: String,
     #[command(flatten)]
     access: RemoteAccess,

@@ -18,7 +18,7 @@ pub(super) struct RemoteAccess {
     /// User with the right to delete everywhere; the password is read as by `htpasswd`
     #[arg(long)]
     user: Option<String>,
-    /// CA certificate of the registry (PEM), if the system does not trust it
+    /// CA certificates (PEM) to trust in addition to the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }

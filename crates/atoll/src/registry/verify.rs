@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use service::Error;
 
 use super::remote::{self, RemoteAccess};
+use crate::output_format::FormatArgs;
 use crate::{runtime, terminal};
 
 /// Interval of progress requests to a running registry.
@@ -28,9 +29,8 @@ pub(crate) struct VerifyArgs {
     target: String,
     #[command(flatten)]
     access: RemoteAccess,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     /// Quarantine damaged content of a folder, as a running registry always does: clients then push it again
     #[arg(long)]
     quarantine: bool,
@@ -78,14 +78,14 @@ fn scrub(arguments: &VerifyArgs) -> Result<(), Error> {
         if !report.is_running {
             break report;
         }
-        if !arguments.json && shown != Some(report.percent) {
+        if !arguments.format.is_json() && shown != Some(report.percent) {
             shown = Some(report.percent);
             terminal::progress(&format!("{} % verified", report.percent));
         }
         std::thread::sleep(POLL);
         text = remote.ask(Method::GET, "scrub")?;
     };
-    if arguments.json {
+    if arguments.format.is_json() {
         terminal::print(&text.to_string());
     } else {
         for ScrubFinding {
@@ -123,7 +123,7 @@ fn verify_folder(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
     let doing = || format!("verifying {}", folder.display());
     let audit = audit(folder, arguments.quarantine);
     let (audited, faults) = runtime::block_on(audit)?.map_err(|e| Error::new(doing(), e))?;
-    if arguments.json {
+    if arguments.format.is_json() {
         terminal::print(&json!({ "audited": audited, "faults": faults }).to_string());
     } else {
         for fault in &faults {

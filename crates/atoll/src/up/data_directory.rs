@@ -31,7 +31,7 @@ impl DataDirectory {
                 settings
                     .xdg_data_home
                     .or_else(|| Some(settings.home?.join(".local/share")))
-                    .ok_or_else(|| Error::new(doing, "HOME is not set: specify --data DIR"))?
+                    .ok_or_else(|| Error::new(doing, "HOME is not set: specify --dir DIR"))?
                     .join("atoll")
             }
         };
@@ -169,7 +169,7 @@ impl Lock {
                 return Err(Error::new(
                     doing(),
                     format!(
-                        "process {} uses this data already: stop it, or choose another --data",
+                        "process {} uses this data already: stop it, or choose another --dir",
                         holder.trim()
                     ),
                 ));

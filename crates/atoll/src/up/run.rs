@@ -47,7 +47,7 @@ const POSTGRES_GRACE: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, Args)]
 pub(crate) struct UpArgs {
     /// Data directory (default: /var/lib/atoll as root, else atoll in the user's data folder)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "dir", alias = "data", value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// Use seven ports from N: database, registry, API, images, web UI, web UI, catalogs
     #[arg(long, value_name = "N")]

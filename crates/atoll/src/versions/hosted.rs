@@ -17,6 +17,8 @@ use oauth2::{
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
+use crate::web_address::web_address;
+
 /// Path of the versions below the base URL.
 const VERSIONS: &str = "api/assisted-install/v2/platform-versions";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -34,10 +36,10 @@ const SERVICE: &str = "the hosted installer";
 #[derive(Debug, Clone, Args)]
 pub(super) struct FetchArgs {
     /// Base URL of the installer API
-    #[arg(long, value_name = "URL", env = "BASE_URL")]
+    #[arg(long, value_name = "URL", env = "BASE_URL", value_parser = web_address)]
     base_url: Url,
     /// Base URL of the token service
-    #[arg(long, value_name = "URL", env = "AUTH_URL")]
+    #[arg(long, value_name = "URL", env = "AUTH_URL", value_parser = web_address)]
     auth_url: Url,
     /// Realm of the token service
     #[arg(long, env = "AUTH_REALM")]
@@ -136,8 +138,10 @@ async fn send(
 }
 
 fn client(arguments: &FetchArgs) -> Result<Client, Error> {
-    let ca_pem = arguments.ca.as_ref().map(std::fs::read).transpose();
-    let ca_pem = ca_pem.map_err(|e| Error::invalid("ca", e.to_string()))?;
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|e| Error::invalid("ca", format!("{}: {e}", path.display())))
+    };
+    let ca_pem = arguments.ca.as_ref().map(read).transpose()?;
     let client = Client::builder()
         .timeout(TIMEOUT)
         // Tokens must not follow redirects to other hosts.

@@ -72,7 +72,12 @@ fn private_number(bytes: &[u8]) -> Result<&[u8], Error> {
 
 /// The content of the first block whose label ends with `label`.
 fn block(pem: &str, label: &str) -> Result<Vec<u8>, Error> {
-    let missing = || wrong(format!("there is no PEM block {label:?}"));
+    let missing = || {
+        wrong(format!(
+            "there is no PEM block {label:?}: give the whole key, which begins with -----BEGIN {label}----- or has the \
+             kind of key before that label; `atoll token keys` makes a pair"
+        ))
+    };
     let mut rest = pem;
     while let Some((_, after)) = rest.split_once("-----BEGIN ") {
         let (found, after) = after.split_once("-----").ok_or_else(missing)?;

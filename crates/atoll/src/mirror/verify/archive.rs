@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(250);
 ///
 /// Errors: faults, or no archive set.
 pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &OsStr) -> Result<(), Error> {
-    let MirrorVerifyArgs { key, json, .. } = arguments;
+    let MirrorVerifyArgs { key, format, .. } = arguments;
     let key = key.as_deref().map(key_of).transpose()?;
     let opened = arguments.registries.with_archives(archive, |source| {
         let key = key.as_ref();
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &OsStr) -> Result<(), E
     let verified = opened.map_err(|e| Error::new("verifying archives", e.chain()))?;
     let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
     let report = verified.map_err(|e| failed(e.chain()))?;
-    if *json {
+    if format.is_json() {
         terminal::print(&document(&report).to_string());
     } else {
         for line in lines(&report, key.is_some()) {

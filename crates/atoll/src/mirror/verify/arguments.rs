@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::mirror::registry_args::RegistryArgs;
 use crate::mirror::release_args::ReleaseArgs;
+use crate::output_format::FormatArgs;
 
 /// Arguments of `atoll mirror verify`.
 #[derive(Debug, Clone, Args)]
@@ -25,9 +26,8 @@ pub(crate) struct MirrorVerifyArgs {
     /// Folder for temporary files
     #[arg(long, value_name = "DIR", default_value = "oc-mirror-workspace")]
     pub(super) dir: PathBuf,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) format: FormatArgs,
     #[command(flatten)]
     pub(super) registries: RegistryArgs,
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, target: &TargetName) -> Result<(
         let expected = arguments.expected(&target, &progress).await?;
         let report =
             verify_target::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
-        print_report(&report, arguments.json);
+        print_report(&report, arguments.format.is_json());
         match report.faults.len() {
             0 => Ok(()),
             count => {

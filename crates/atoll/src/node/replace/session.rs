@@ -76,7 +76,7 @@ impl ReplacementSession {
         let view = view.map_err(|error| Error::new(doing, error))?;
         let others: Vec<_> = others.into_iter().map(|(id, _)| id).collect();
         let plan = plan(&progress, &view, &others);
-        if arguments.json {
+        if arguments.format.is_json() {
             let json = serde_json::to_string_pretty(&NodeReplacementPlan::from(&plan));
             terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
         } else {
