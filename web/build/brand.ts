@@ -26,7 +26,12 @@ const PHRASES: [RegExp, string][] = [
   [/\binside OpenShift Cluster Manager\b/g, "of this site"],
   [/\bOpenShift Cluster Manager\b/g, "the overview"],
   [/\bOpenShift Container Platform\b/g, "platform"],
-  [/\bInstall OpenShift with the Assisted Installer\b/g, "Clusters"],
+  // Of a service of the vendor; names of containers have a hyphen.
+  [/\b(?:the )?assisted installer(?:'s)?(?: service)?(?: and APIs)?\b/gi, "the installer"],
+  [/\bcreate new assisted cluster\b/gi, "Create a cluster"],
+  [/\bassisted (cluster|service)/gi, "$1"],
+  [/service d’installation assistée/g, "service d’installation"],
+  [/services assisté\b/g, "services"],
   [/\bSingle[- ]Node OpenShift\b/g, "single-node clusters"],
   [/\bsingle node OpenShift\b/g, "single-node cluster"],
   [/\bTwo nodes? control plane OpenShift\b/g, "Clusters with two control plane nodes"],
