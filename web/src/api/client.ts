@@ -1,5 +1,7 @@
 // Requests to the installer API; failures are sentences with a remedy.
 
+import { capitalized } from "./sentence";
+
 export const BASE = "/api/assisted-install/v2";
 
 /** Lists of hundreds of hosts take seconds; a service that hangs longer is unavailable. Units: milliseconds. */
@@ -158,13 +160,12 @@ function failure(status: number, body: unknown): ApiError {
   const [cause, remedy] = CAUSES[status] ?? CAUSES.other;
   const { message, reason } = (body ?? {}) as { message?: unknown; reason?: unknown };
   const said = [message, reason].find((text) => typeof text === "string" && text.trim() !== "") as string | undefined;
-  return new ApiError(said ? sentence(said) : cause, remedy, status);
+  return new ApiError(said ? withoutValidations(said) : cause, remedy, status);
 }
 
-/** The sentence alone: some reasons end with all validations as JSON, which the page of the cluster shows better. */
-function sentence(text: string): string {
-  const trimmed = text.replace(/\s*[{[]".*[}\]]\s*$/s, "").trim();
-  return trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+/** Some reasons end with all validations as JSON, which the page of the cluster shows better. */
+function withoutValidations(text: string): string {
+  return capitalized(text.replace(/\s*[{[]".*[}\]]\s*$/s, "").trim());
 }
 
 function parsed(text: string): unknown {

@@ -1,6 +1,7 @@
 // Client of the site's container registry, through the server of this page. Source: distribution-spec.
 
 import { ApiError } from "./client";
+import { capitalized } from "./sentence";
 
 const BASE = "/services/registry/v2";
 /** Units: milliseconds. */
@@ -112,7 +113,7 @@ export function refusal(method: string, path: string, status: number, body: unkn
   const values = { ...neededRight(method, path), seconds: Number(retryAfter) || 1 };
   // Of these, our texts say more than those of registries; refusals of this page's server have no errors.
   const isOurs = isDeletion || said === undefined || (errors !== undefined && [401, 403, 404, 429].includes(status));
-  return new ApiError(isOurs ? cause : said.charAt(0).toUpperCase() + said.slice(1), remedy, status, values);
+  return new ApiError(isOurs ? cause : capitalized(said), remedy, status, values);
 }
 
 interface Options {

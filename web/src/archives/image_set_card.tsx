@@ -7,6 +7,7 @@ import { useTranslation } from "react-i18next";
 import type { Action } from "../components/action_dialog";
 import { bytes } from "../components/format";
 import { usePaginationTitles } from "../components/pagination_titles";
+import { Reason } from "../components/reason";
 import { StatusLabel } from "../components/status";
 import { Time } from "../components/time";
 import { OfferRelease } from "../releases/offer_release";
@@ -115,7 +116,7 @@ function SetRow({ set, jobs, actions }: { set: ArchiveSet; jobs: Job[]; actions:
       <Td dataLabel={t("Status")}>
         <StatusLabel status={isOver ? "published" : step} />
         <div id={reason}>
-          {isOver ? t("The registry has this sequence already.") : set.reason}
+          {isOver ? t("The registry has this sequence already.") : <Reason text={set.reason} />}
         </div>
         <LastJob jobs={jobs} isOver={isOver} hasReleases={releases.length > 0} actions={actions} />
       </Td>

@@ -4,6 +4,7 @@ import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { type Column, DataTable } from "../components/data_table";
 import { instant, words } from "../components/format";
+import { Reason } from "../components/reason";
 import { StatusLabel } from "../components/status";
 import { Age } from "../components/time";
 import type { BmcBootHost } from "./records";
@@ -24,7 +25,7 @@ export function BootTable({ hosts }: { hosts: BmcBootHost[] }) {
       { id: "since", title: t("Since"), order: (host) => instant(changedAt(host)) ?? 0, cell: (host) => <Age at={changedAt(host)} /> },
       { id: "result", title: t("Reason"), text: ({ error = "", warning = "" }) => `${error} ${warning}`, cell: ({ error, warning }) => (
         <>
-          {error}
+          <Reason text={error} />
           {warning && <div><StatusLabel status="warning" /> {warning}</div>}
           {!error && !warning && "–"}
         </>

@@ -45,7 +45,7 @@ function MirroredImages({ images }: { images: string[] }) {
   return (
     <>
       {names.error
-        ? <p><Cause error={names.error} /> {names.error.status === 401 && <Link to="/registry">{t("Log in at the registry")}</Link>}</p>
+        ? <div><Cause error={names.error} /> {names.error.status === 401 && <Link to="/registry">{t("Log in at the registry")}</Link>}</div>
         : <p>{t("In the registry: {{count}} of {{all}}", { count, all: images.length })}</p>}
       {images.map((image) => (
         <div key={image}>
@@ -61,7 +61,7 @@ function Mirrored({ holders, image, isUnknown }: { holders: Details<Holder>; ima
   const found = holders.get(image);
   if (found === undefined && !isUnknown) return <Label isCompact>{t("Asking the registry")}</Label>;
   if (found === undefined) return <Label isCompact>{t("Unknown")}</Label>;
-  if (found instanceof ApiError) return <><Label isCompact>{t("Unknown")}</Label> <span className="atoll-muted"><Cause error={found} /></span></>;
+  if (found instanceof ApiError) return <><Label isCompact>{t("Unknown")}</Label> <div className="atoll-muted"><Cause error={found} /></div></>;
   if (found === null) return <Label isCompact status="warning">{t("Missing")}</Label>;
   return <Label isCompact status="success" render={({ className, content }) => <Link className={className} to={imagePath(found, digestOf(image))}>{content}</Link>}>{t("In the registry")}</Label>;
 }

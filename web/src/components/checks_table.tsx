@@ -3,6 +3,7 @@
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useTranslation } from "react-i18next";
 import type { SiteCheck } from "../api/records";
+import { Reason } from "./reason";
 import { StatusLabel } from "./status";
 
 export function ChecksTable({ checks }: { checks: SiteCheck[] }) {
@@ -15,7 +16,7 @@ export function ChecksTable({ checks }: { checks: SiteCheck[] }) {
           <Tr key={id}>
             <Td dataLabel={t("Status")}><StatusLabel status={status} /></Td>
             <Td dataLabel={t("Check")}>{id}</Td>
-            <Td dataLabel={t("Finding")}>{finding}</Td>
+            <Td dataLabel={t("Finding")}><Reason text={finding} /></Td>
             <Td dataLabel={t("Remedy")}>{remedy ?? "–"}</Td>
           </Tr>
         ))}

@@ -12,6 +12,7 @@ import { words } from "./format";
 import { Loaded } from "./loaded";
 import { usePaginationTitles } from "./pagination_titles";
 import { usePrinting } from "./printing";
+import { Reason } from "./reason";
 import { StatusLabel } from "./status";
 import { Time } from "./time";
 
@@ -65,7 +66,7 @@ export function EventsTable({ clusterId }: { clusterId?: string }) {
                   <Tr key={`${event.event_time} ${event.name} ${index}`}>
                     <Td dataLabel={t("Time")} modifier="nowrap"><Time at={event.event_time} /></Td>
                     <Td dataLabel={t("Severity")}><StatusLabel status={event.severity} /></Td>
-                    <Td dataLabel={t("Message")}>{event.message}</Td>
+                    <Td dataLabel={t("Message")}><Reason text={event.message} /></Td>
                   </Tr>
                 ))}
               </Tbody>

@@ -5,19 +5,23 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import type { ApiError } from "../api/client";
 import type { Resource } from "../api/resource";
+import { Reason, ReasonDetails } from "./reason";
+import { sentenceOf } from "../api/sentence";
 
-/** What was wrong, in one line. */
+/** The cause, as one sentence. */
 export function Cause({ error }: { error: ApiError }) {
   const { t } = useTranslation();
-  return <>{t(error.message, { status: error.status, ...error.values })}</>;
+  return <Reason text={t(error.message, { status: error.status, ...error.values })} />;
 }
 
 export function Failure({ error, retry, isStale = false }: { error: ApiError; retry?: () => void; isStale?: boolean }) {
   const { t } = useTranslation();
+  const cause = t(error.message, { status: error.status, ...error.values });
   return (
-    <Alert isInline variant={error.isUnavailable ? "warning" : "danger"} title={t(error.message, { status: error.status, ...error.values })} variantLabel={error.isUnavailable ? t("Warning") : t("Error")}
+    <Alert isInline variant={error.isUnavailable ? "warning" : "danger"} title={sentenceOf(cause)} variantLabel={error.isUnavailable ? t("Warning") : t("Error")}
       actionLinks={retry && <AlertActionLink onClick={retry}>{t("Try again")}</AlertActionLink>}>
       {t(error.remedy, error.values)} {isStale && t("The data shown may be out of date.")}
+      <ReasonDetails text={cause} />
     </Alert>
   );
 }

@@ -5,6 +5,7 @@ import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { type Column, DataTable } from "../components/data_table";
 import { byName } from "../components/format";
+import { Reason } from "../components/reason";
 import { StatusLabel } from "../components/status";
 import { type ClusterNode, rowName } from "./records";
 
@@ -27,12 +28,12 @@ export function NodeTable({ nodes, plan }: { nodes: ClusterNode[]; plan: (node: 
         <><span className="atoll-name">{row.node ?? t("without a node")}</span><div className="atoll-muted">{role(row)}</div><div className="atoll-mono atoll-address">{row.address}</div></>
       ) },
       { id: "status", title: t("Status"), text: (row) => `${statusOf(row)} ${row.reason}`, cell: (row) => (
-        <><StatusLabel status={statusOf(row)} /> {row.is_cordoned && <Label isCompact>{t("Cordoned")}</Label>}<div>{row.reason}</div></>
+        <><StatusLabel status={statusOf(row)} /> {row.is_cordoned && <Label isCompact>{t("Cordoned")}</Label>}<div><Reason text={row.reason} /></div></>
       ) },
       { id: "machine", title: t("Machine"), text: ({ machine, machine_phase: phase }) => `${machine ?? ""} ${phase}`, cell: ({ machine, machine_phase: phase }) => <>{machine ?? "–"}<div className="atoll-muted">{phase}</div></> },
       { id: "host", title: t("Host"), text: ({ host, host_state: state }) => `${host ?? ""} ${state}`, cell: ({ host, host_state: state }) => <>{host ?? "–"}<div className="atoll-muted">{state}</div></> },
       { id: "power", title: t("Power"), text: power, cell: power },
-      { id: "error", title: t("Error"), text: ({ host_error: error }) => error, cell: ({ host_error: error }) => error || "–" },
+      { id: "error", title: t("Error"), text: ({ host_error: error }) => error, cell: ({ host_error: error }) => (error ? <Reason text={error} /> : "–") },
       { id: "actions", title: t("Actions"), cell: (row) => row.is_control_plane && row.node !== null && (
         <Button variant="secondary" size="sm" aria-label={t("Plan replacement: {{node}}", { node: row.node })} onClick={() => plan(row)}>{t("Plan replacement")}</Button>
       ) },

@@ -3,6 +3,7 @@
 import { Alert, Content, List, ListItem } from "@patternfly/react-core";
 import { useTranslation } from "react-i18next";
 import { Facts } from "../components/facts";
+import { Reason } from "../components/reason";
 import type { ReplacedNode, ReplacementPlan } from "./records";
 import { KINDS, isCritical } from "./states";
 import { StepTable } from "./step_table";
@@ -45,7 +46,7 @@ function Gates({ plan: { closed } }: { plan: ReplacementPlan }) {
   return (
     <Alert isInline variant={needsPerson ? "danger" : "info"} variantLabel={needsPerson ? t("Error") : t("Info")} title={t("The next step cannot begin yet")}>
       <List>
-        {closed.map(({ reason, may_open: mayOpen }) => <ListItem key={reason}>{reason} <strong>{mayOpen ? t("It may pass by itself.") : t("It needs you.")}</strong></ListItem>)}
+        {closed.map(({ reason, may_open: mayOpen }) => <ListItem key={reason}><Reason text={reason} /> <strong>{mayOpen ? t("It may pass by itself.") : t("It needs you.")}</strong></ListItem>)}
       </List>
       <Content component="p">{t("Each condition is checked again right before its step.")}</Content>
     </Alert>

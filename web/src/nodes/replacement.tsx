@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Facts } from "../components/facts";
 import { instant, span } from "../components/format";
+import { Reason } from "../components/reason";
 import { Age, Time } from "../components/time";
 import { StatusLabel } from "../components/status";
 import type { NodeReplacement, RepairRun, ReplacementReport } from "./records";
@@ -94,7 +95,7 @@ function Now({ report: { steps, waiting } }: { report: ReplacementReport }) {
       <p role="status" className="pf-v6-u-screen-reader">{title && t(title)}</p>
       {waiting && (
         <Alert isInline className="atoll-row" variant="info" variantLabel={t("Info")} title={t(title)}>
-          {waiting.reason} ({t("for")} <Age at={waiting.since} />)
+          <Reason text={waiting.reason} /> ({t("for")} <Age at={waiting.since} />)
         </Alert>
       )}
     </>
@@ -116,7 +117,7 @@ function Continue({ cluster, report: { old, stopped } }: { cluster: string; repo
 
 function Stop({ stopped: { title, reason } }: { stopped: NonNullable<ReplacementReport["stopped"]> }) {
   const { t } = useTranslation();
-  return <>{t(title)}: {reason}</>;
+  return <>{t(title)}: <Reason text={reason} /></>;
 }
 
 function TwoVoterWindow({ window: { since, until }, isUnfinished }: { window: NonNullable<ReplacementReport["window"]>; isUnfinished: boolean }) {

@@ -9,6 +9,7 @@ import { instant } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { NewCluster } from "../components/new_cluster";
 import { PageFrame } from "../components/page";
+import { Reason } from "../components/reason";
 import { RehearseLink } from "../components/rehearse_link";
 import { Percentage, StatusLabel } from "../components/status";
 import { Time } from "../components/time";
@@ -29,7 +30,7 @@ export default function Clusters() {
         {MOVING.includes(cluster.status) && <Percentage value={cluster.progress?.total_percentage} label={t("Installation")} />}
       </>
     ) },
-    { id: "reason", title: t("Reason"), text: ({ status_info }) => status_info ?? "", cell: ({ status_info }) => <div className="atoll-clamp" title={status_info}>{status_info}</div> },
+    { id: "reason", title: t("Reason"), text: ({ status_info }) => status_info ?? "", cell: ({ status_info }) => <Reason text={status_info} /> },
     { id: "version", title: t("Version"), text: ({ openshift_version }) => openshift_version ?? "", cell: ({ openshift_version }) => openshift_version },
     { id: "hosts", title: t("Hosts"), order: ({ total_host_count }) => total_host_count ?? 0, cell: ({ total_host_count }) => total_host_count ?? 0 },
     { id: "created", title: t("Created"), order: ({ created_at }) => instant(created_at) ?? 0, cell: ({ created_at }) => <Time at={created_at} /> },

@@ -11,6 +11,7 @@ import { byName, words } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { NewCluster } from "../components/new_cluster";
 import { PageFrame } from "../components/page";
+import { Reason } from "../components/reason";
 import { StatusLabel } from "../components/status";
 import { Time } from "../components/time";
 
@@ -76,7 +77,7 @@ export default function Overview() {
                       {worstByGroup(list).map(({ group, status, finding }) => (
                         <ListItem key={group}>
                           <StatusLabel status={status} /> {t(words(group))}
-                          {status !== "passed" && <div className="atoll-muted atoll-clamp" title={finding}>{finding}</div>}
+                          {status !== "passed" && <div className="atoll-muted"><Reason text={finding} /></div>}
                         </ListItem>
                       ))}
                     </List>
@@ -132,7 +133,7 @@ export default function Overview() {
                 <List isPlain>
                   {list.map((event, index) => (
                     <ListItem key={`${event.event_time} ${index}`}>
-                      <Time at={event.event_time} /> <StatusLabel status={event.severity} /> {event.message}
+                      <Time at={event.event_time} /> <StatusLabel status={event.severity} /> <Reason text={event.message} />
                     </ListItem>
                   ))}
                 </List>

@@ -8,6 +8,7 @@ import { type Column, DataTable } from "../components/data_table";
 import { words } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
+import { Reason } from "../components/reason";
 import { StatusLabel } from "../components/status";
 
 // Most urgent first.
@@ -19,7 +20,7 @@ export default function Readiness() {
   const columns: Column<SiteCheck>[] = [
     { id: "status", title: t("Status"), order: ({ status }) => ORDER.indexOf(status), text: ({ status }) => status, cell: ({ status }) => <StatusLabel status={status} /> },
     { id: "check", title: t("Check"), text: ({ id }) => id, cell: ({ id, group }) => <>{id}<div className="atoll-muted">{t(words(group))}</div></> },
-    { id: "finding", title: t("Finding"), text: ({ finding }) => finding, cell: ({ finding }) => finding },
+    { id: "finding", title: t("Finding"), text: ({ finding }) => finding, cell: ({ finding }) => <Reason text={finding} /> },
     { id: "remedy", title: t("Remedy"), text: ({ remedy }) => remedy ?? "", cell: ({ remedy }) => remedy ?? "–" },
   ];
   return (

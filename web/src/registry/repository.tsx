@@ -109,7 +109,7 @@ function useSummary(tag: string): Summary | undefined {
 
 function DigestCell({ name, tag }: { name: string; tag: string }) {
   const found = useContext(Summaries).get(tag);
-  if (found instanceof ApiError) return <span className="atoll-muted"><Cause error={found} /></span>;
+  if (found instanceof ApiError) return <div className="atoll-muted"><Cause error={found} /></div>;
   if (found?.digest === undefined) return <>–</>;
   return <DigestLink name={name} digest={found.digest} />;
 }

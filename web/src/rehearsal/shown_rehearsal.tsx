@@ -5,10 +5,12 @@ import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type ApiError, asApiError, send } from "../api/client";
 import { useResource } from "../api/resource";
+import { sentenceOf } from "../api/sentence";
 import { duration } from "../archives/job_details";
 import { JOBS, type Job, isActive } from "../archives/records";
 import { span } from "../components/format";
 import { Failure, Loaded } from "../components/loaded";
+import { ReasonDetails } from "../components/reason";
 import { StatusLabel } from "../components/status";
 import { Age, Time } from "../components/time";
 import { RehearsalProgress } from "./rehearsal_progress";
@@ -72,7 +74,7 @@ function Details({ job }: { job: Job }) {
       {state === "running" && <RehearsalProgress progress={progress} />}
       {state === "cancelled" && <Alert isInline variant="info" variantLabel={t("Info")} title={t("The rehearsal was cancelled: it has no result.")} />}
       {state === "failed" && (
-        <Alert isInline variant="danger" variantLabel={t("Error")} title={reason || t("The rehearsal failed.")}>{t("This is no mistake of the site. Rehearse again; the log of the API server has the reason.")}</Alert>
+        <Alert isInline variant="danger" variantLabel={t("Error")} title={reason ? sentenceOf(reason) : t("The rehearsal failed.")}>{t("This is no mistake of the site. Rehearse again; the log of the API server has the reason.")}{reason && <ReasonDetails text={reason} />}</Alert>
       )}
       {rehearsal && <RehearsalResult result={rehearsal} />}
     </>
