@@ -179,7 +179,7 @@ export type Versions = Record<
 export function inner<T>(text: string | undefined, fallback: T): T {
   if (!text) return fallback;
   try {
-    return JSON.parse(text) as T;
+    return (JSON.parse(text) as T | null) ?? fallback;
   } catch {
     return fallback;
   }

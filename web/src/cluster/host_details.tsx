@@ -6,19 +6,25 @@ import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ApiError } from "../api/client";
 import { send } from "../api/client";
-import { type Host, type Inventory, hostName, inner } from "../api/records";
+import { type Host, type Inventory, hostName } from "../api/records";
 import { gigabytes } from "../components/format";
 import { Failure } from "../components/loaded";
+import { Reason } from "../components/reason";
 import { StatusLabel } from "../components/status";
 import { DraftNotice, useDraft } from "../drafts/draft";
+import { FixLink } from "../mistakes/fix_link";
+import { topicOf } from "../mistakes/topics";
+import { failedValidations } from "../mistakes/validations";
 
-interface Validation {
-  id: string;
-  status: string;
-  message: string;
+interface Props {
+  host: Host;
+  inventory: Inventory;
+  /** The id of the cluster, while the wizard can change it. */
+  editable: string | undefined;
+  reload: () => void;
 }
 
-export function HostDetails({ host, inventory, reload }: { host: Host; inventory: Inventory; reload: () => void }) {
+export function HostDetails({ host, inventory, editable, reload }: Props) {
   const { t } = useTranslation();
   const saved = hostName(host);
   const start = useMemo(() => ({ name: saved }), [saved]);
@@ -31,8 +37,7 @@ export function HostDetails({ host, inventory, reload }: { host: Host; inventory
       setError(undefined);
       reload();
     }, setError);
-  const unsuccessful = Object.values(inner<Record<string, Validation[]>>(host.validations_info, {})).flat()
-    .filter(({ status }) => status === "failure" || status === "error");
+  const failed = failedValidations(host.validations_info, "");
   return (
     <>
       {error && <Failure error={error} />}
@@ -43,10 +48,14 @@ export function HostDetails({ host, inventory, reload }: { host: Host; inventory
           <Button variant="control" isDisabled={name === saved} onClick={() => void change({ host_name: name })}>{t("Rename")}</Button>
         </InputGroupItem>
       </InputGroup>
-      {unsuccessful.length > 0 && (
+      {failed.length > 0 && (
         <>
           <Content component="h3">{t("Failing validations")}</Content>
-          <ul>{unsuccessful.map(({ id, status, message }) => <li key={id}><StatusLabel status={status} /> {message} <code>{id}</code></li>)}</ul>
+          <ul>
+            {failed.map(({ id, isWarning, observed }) => (
+              <li key={id}><StatusLabel status={isWarning ? "warning" : "failure"} /> <Reason text={observed} /> <FixLink topic={topicOf(id)} cluster={editable} /> <code>{id}</code></li>
+            ))}
+          </ul>
         </>
       )}
       <Table aria-label={t("Disks")} variant="compact">

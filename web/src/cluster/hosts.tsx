@@ -1,6 +1,6 @@
 // Hosts of a cluster or an infra-env: filter, details of hardware, and actions on many at once.
 
-import { Button, Dropdown, DropdownItem, DropdownList, MenuToggle } from "@patternfly/react-core";
+import { Alert, Button, Dropdown, DropdownItem, DropdownList, MenuToggle } from "@patternfly/react-core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { address } from "../api/client";
@@ -8,9 +8,12 @@ import { type Cluster, type Host, type Inventory, hostName, inner } from "../api
 import { type Action, ActionDialog, type Change } from "../components/action_dialog";
 import { type Column, DataTable } from "../components/data_table";
 import { bytes, words } from "../components/format";
-import { Percentage, StatusLabel } from "../components/status";
+import { HostStatusLabel, Percentage, hostState } from "../components/status";
 import { Age } from "../components/time";
+import { HostCause } from "../mistakes/host_cause";
+import { MistakeList } from "../mistakes/mistake_list";
 import { HostDetails } from "./host_details";
+import { isEditable, mistakesIn } from "./installation";
 
 interface Row {
   host: Host;
@@ -29,23 +32,29 @@ const searched = ({ inventory, host }: Row) =>
 
 interface Props {
   hosts: Host[];
+  /** The cluster of all of them. */
+  cluster?: Cluster;
   /** Clusters that hosts may be bound to. */
   clusters?: Cluster[];
   reload: () => void;
 }
 
-export function Hosts({ hosts, clusters = [], reload }: Props) {
+export function Hosts({ hosts, cluster, clusters = [], reload }: Props) {
   const { t } = useTranslation();
   const rows = hosts.map((host): Row => ({ host, inventory: inner<Inventory>(host.inventory, {}), name: hostName(host) }));
-  const role = ({ host }: Row) => (host.role === "auto-assign" && host.suggested_role ? host.suggested_role : (host.role ?? ""));
+  const role = ({ host }: Row) => host.role ?? "";
+  const editable = cluster && isEditable(cluster) ? cluster.id : undefined;
+  const mistakes = cluster && isEditable(cluster) ? mistakesIn(cluster) : [];
   const columns: Column<Row>[] = [
     { id: "name", title: t("Host"), text: ({ name }) => name, cell: ({ name, inventory }) => <><span className="atoll-name">{name}</span><div className="atoll-muted">{inventory.system_vendor?.product_name}</div></> },
-    { id: "role", title: t("Role"), text: role, cell: (row) => <>{t(words(role(row)))}{row.host.bootstrap && <div className="atoll-muted">{t("bootstrap")}</div>}</> },
-    { id: "status", title: t("Status"), text: ({ host }) => `${host.status} ${host.progress?.current_stage ?? ""}`, cell: ({ host, name }) => (
+    { id: "role", title: t("Role"), text: role, cell: (row) => <>{t(words(role(row)))}{role(row) === "auto-assign" && row.host.suggested_role && <div className="atoll-muted">{t(words(row.host.suggested_role))}</div>}{row.host.bootstrap && <div className="atoll-muted">{t("bootstrap")}</div>}</> },
+    { id: "status", title: t("Status"), text: ({ host }) => `${t(hostState(host.status))} ${host.progress?.current_stage ?? ""}`, cell: ({ host, name }) => (
       <>
-        <StatusLabel status={host.status} />
+        <HostStatusLabel status={host.status} />
         <Stage host={host} name={name} />
-        <div className="atoll-muted atoll-clamp" title={host.status_info}>{host.status_info}</div>
+        <div className="atoll-muted">
+          <HostCause host={{ name, status: host.status, validations: host.validations_info }} cluster={editable} otherwise={host.status_info} />
+        </div>
       </>
     ) },
     { id: "cpu", title: t("CPUs"), order: ({ inventory }) => inventory.cpu?.count ?? 0, cell: ({ inventory }) => inventory.cpu?.count ?? "–" },
@@ -54,12 +63,24 @@ export function Hosts({ hosts, clusters = [], reload }: Props) {
     { id: "seen", title: t("Last seen"), cell: ({ host }) => <Age at={host.checked_in_at} /> },
   ];
   return (
-    <DataTable label={t("Hosts")} scope="hosts-" columns={columns} rows={rows} rowId={({ host }) => host.id} searched={searched}
-      choice={{ id: "state", title: t("Status"), of: ({ host }) => host.status }}
-      actions={(selected) => <HostActions hosts={selected.map(({ host }) => host)} clusters={clusters} reload={reload} />}
-      details={({ host, inventory }) => <HostDetails host={host} inventory={inventory} reload={reload} />}
-      empty={{ title: t("No hosts yet"), body: t("Boot machines from the discovery image: they appear here by themselves.") }} />
+    <>
+      {cluster && mistakes.length > 0 && <Mistakes mistakes={mistakes} cluster={cluster} />}
+      <DataTable label={t("Hosts")} scope="hosts-" columns={columns} rows={rows} rowId={({ host }) => host.id} searched={searched}
+        choice={{ id: "state", title: t("Status"), of: ({ host }) => host.status, word: hostState }}
+        actions={(selected) => <HostActions hosts={selected.map(({ host }) => host)} canInstall={cluster?.status === "adding-hosts"} clusters={clusters} reload={reload} />}
+        details={({ host, inventory }) => <HostDetails host={host} inventory={inventory} editable={editable} reload={reload} />}
+        empty={{ title: t("No hosts yet"), body: t("Boot machines from the discovery image: they appear here by themselves.") }} />
+    </>
   );
+}
+
+/** Those of the whole cluster, once: its hosts name their own. */
+function Mistakes({ mistakes, cluster }: { mistakes: ReturnType<typeof mistakesIn>; cluster: Cluster }) {
+  const { t } = useTranslation();
+  const [variant, label, title] = mistakes.every(({ first }) => first.isWarning)
+    ? (["info", t("Info"), t("Warnings")] as const)
+    : (["warning", t("Warning"), t("To be corrected, the first one first")] as const);
+  return <Alert isInline className="atoll-mistakes" variant={variant} variantLabel={label} title={title}><MistakeList mistakes={mistakes} cluster={cluster.id} /></Alert>;
 }
 
 /** The stage of an installation, with its progress. */
@@ -74,7 +95,15 @@ function Stage({ host: { progress, status }, name }: { host: Host; name: string 
   );
 }
 
-function HostActions({ hosts, clusters, reload }: Required<Props>) {
+interface ActionProps {
+  hosts: Host[];
+  /** Whether hosts are installed one by one: else they are with their cluster. */
+  canInstall: boolean;
+  clusters: Cluster[];
+  reload: () => void;
+}
+
+function HostActions({ hosts, canInstall, clusters, reload }: ActionProps) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [action, setAction] = useState<Action>();
@@ -82,7 +111,8 @@ function HostActions({ hosts, clusters, reload }: Required<Props>) {
   const names = hosts.map(hostName).join(", ");
   const each = (change: (host: Host) => Change) => hosts.map(change);
   const post = (verb: string) => each((host) => ({ method: "POST", path: `${path(host)}/actions/${verb}` }));
-  const actions: Action[] = [
+  const isReady = hosts.every(({ status }) => status === "known");
+  const actions: (Action & { cause?: string })[] = [
     ...ROLES.map((role) => ({
       title: t("Role: {{role}}", { role: t(words(role)) }), body: names,
       changes: each((host) => ({ method: "PATCH", path: path(host), body: { host_role: role } })),
@@ -91,7 +121,7 @@ function HostActions({ hosts, clusters, reload }: Required<Props>) {
       title: t("Bind to {{cluster}}", { cluster: name ?? id }), body: names,
       changes: each((host) => ({ method: "POST", path: `${path(host)}/actions/bind`, body: { cluster_id: id } })),
     })),
-    { title: t("Install"), body: names, changes: post("install") },
+    ...(canInstall ? [{ title: t("Install"), body: names, changes: post("install"), ...(!isReady && { cause: t("Only hosts that are ready can be installed.") }) }] : []),
     { title: t("Reset"), body: names, changes: post("reset"), isDangerous: true },
     { title: t("Unbind"), body: names, changes: post("unbind"), isDangerous: true },
     { title: t("Delete"), body: names, changes: each((host) => ({ method: "DELETE", path: path(host) })), isDangerous: true },
@@ -106,7 +136,7 @@ function HostActions({ hosts, clusters, reload }: Required<Props>) {
           </MenuToggle>
         )}>
         <DropdownList>
-          {actions.map((one) => <DropdownItem key={one.title} onClick={() => setAction(one)}>{one.title}</DropdownItem>)}
+          {actions.map((one) => <DropdownItem key={one.title} isDisabled={one.cause !== undefined} description={one.cause} onClick={() => setAction(one)}>{one.title}</DropdownItem>)}
         </DropdownList>
       </Dropdown>
       {first?.cluster_id && hosts.length === 1 && (

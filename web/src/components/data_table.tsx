@@ -33,7 +33,7 @@ interface Props<Row> {
   searched?: (row: Row) => string;
   /** Whether the last one in order is first, until another order is chosen. */
   startsDescending?: boolean;
-  choice?: { id: string; title: string; of: (row: Row) => string };
+  choice?: { id: string; title: string; of: (row: Row) => string; /** The text of a value; default: `words`. */ word?: (value: string) => string };
   actions?: (selected: Row[]) => ReactNode;
   details?: (row: Row) => ReactNode;
   /** Is called with the ids of the rows of the page, for what is loaded for these only. */
@@ -89,6 +89,7 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
       </EmptyState>
     );
   }
+  const word = choice?.word ?? words;
   const values = choice && [...new Set(rows.map(choice.of))].sort(byName);
   const pagination = (variant: "top" | "bottom") => (
     <Pagination itemCount={found.length} page={page} perPage={size} variant={variant} titles={titles} isCompact={variant === "top"}
@@ -109,7 +110,7 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
             <ToolbarItem>
               <FormSelect aria-label={choice.title} value={chosen} onChange={(_, value) => change({ [choice.id]: value })}>
                 <FormSelectOption value="" label={`${choice.title}: ${t("all")}`} />
-                {values?.map((value) => <FormSelectOption key={value} value={value} label={t(words(value))} />)}
+                {values?.map((value) => <FormSelectOption key={value} value={value} label={t(word(value))} />)}
               </FormSelect>
             </ToolbarItem>
           )}
@@ -163,7 +164,7 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
           })}
         </Table>
       </div>
-      {isPrinting && (wanted !== "" || chosen !== "") && <p>{t("Filter")}: {[search.trim(), chosen && t(words(chosen))].filter(Boolean).join(", ")}</p>}
+      {isPrinting && (wanted !== "" || chosen !== "") && <p>{t("Filter")}: {[search.trim(), chosen && t(word(chosen))].filter(Boolean).join(", ")}</p>}
       {isPrinting && found.length > MAX_PRINTED && <p>{t("{{count}} more are not shown", { count: found.length - MAX_PRINTED })}</p>}
       {found.length === 0 && <p className="atoll-nothing">{t("Nothing matches the filter.")}</p>}
       {found.length > size && pagination("bottom")}

@@ -26,6 +26,17 @@ export function StatusLabel({ status }: { status: string | undefined }) {
   return status ? <Label isCompact status={kindOf(status)}>{t(words(status))}</Label> : null;
 }
 
+/** States of hosts whose names in the API say less. */
+const HOST_STATES: Record<string, string> = { known: "ready", "known-unbound": "available", "added-to-existing-cluster": "installed" };
+
+/** The state of a host in words: a text of the locale files. */
+export const hostState = (status: string) => words(HOST_STATES[status] ?? status);
+
+export function HostStatusLabel({ status }: { status: string }) {
+  const { t } = useTranslation();
+  return <Label isCompact status={kindOf(status)}>{t(hostState(status))}</Label>;
+}
+
 export function Percentage({ value, label }: { value: number | undefined; label: string }) {
   return <Progress value={Math.min(100, Math.max(0, value ?? 0))} aria-label={label} size="sm" />;
 }

@@ -9,6 +9,8 @@ import { useLive, useResource } from "../api/resource";
 import { Access, hasAccess } from "../cluster/access";
 import { Connections } from "../cluster/connections";
 import { Hosts } from "../cluster/hosts";
+import { InstallCause } from "../cluster/install_cause";
+import { isEditable, isInstallable } from "../cluster/installation";
 import { type Action, ActionDialog } from "../components/action_dialog";
 import { Causes } from "../components/causes";
 import { DiscoveryImage } from "../components/discovery_image";
@@ -16,6 +18,7 @@ import { EventsTable } from "../components/events_table";
 import { instant } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
+import { Reason } from "../components/reason";
 import { Percentage, StatusLabel } from "../components/status";
 import { Time } from "../components/time";
 import { Nodes } from "../nodes/nodes";
@@ -61,14 +64,14 @@ export default function ClusterPage() {
             </Tabs>
             <TabContent id={`tab-${tab}`} activeKey={tab} eventKey={tab} aria-label={titles[tab]}>
               {tab === "status" && <Status cluster={data} explanation={explanation} />}
-              {tab === "hosts" && <Hosts hosts={data.hosts ?? []} reload={reload} />}
+              {tab === "hosts" && <Hosts hosts={data.hosts ?? []} cluster={data} reload={reload} />}
               {tab === "nodes" && <Nodes cluster={id} />}
               {tab === "connections" && <Connections hosts={data.hosts ?? []} />}
               {tab === "events" && <EventsTable clusterId={id} />}
               {tab === "images" && (
                 <Loaded resource={infraEnvs}>
                   {(list) => list.length === 0
-                    ? <Content component="p">{t("No discovery image belongs to this cluster; the wizard makes one when it adds hosts.")}</Content>
+                    ? <Content component="p">{t("No discovery image belongs to this cluster: create an infra-env with its cluster_id by the API.")}</Content>
                     : (
                       <div className="atoll-tab">
                         {list.map((infraEnv) => (
@@ -104,20 +107,21 @@ function Status({ cluster, explanation }: { cluster: Cluster; explanation: Retur
     [t("Installation completed"), time(cluster.install_completed_at)],
     [t("Id"), <span key="id" className="atoll-mono">{cluster.id}</span>],
   ];
+  const titles: Partial<Record<Explanation["outcome"], string>> = { "in-progress": t("In progress"), stuck: t("Why it is stuck") };
   const operators = (cluster.monitored_operators ?? []).filter(({ status }) => status);
   return (
     <div className="atoll-tab">
       {/* Causes say the same, and more. */}
-      {cluster.status_info && explanation.data?.causes.length === 0 && <Content component="p">{cluster.status_info}</Content>}
+      {cluster.status_info && explanation.data?.causes.length === 0 && <div><Reason text={cluster.status_info} /></div>}
       {MOVING.includes(cluster.status) && <Percentage value={cluster.progress?.total_percentage} label={t("Installation")} />}
       <Loaded resource={explanation}>
-        {({ outcome, causes, omitted_causes: omitted }) => causes.length === 0
+        {({ subject, outcome, causes, omitted_causes: omitted }) => causes.length === 0
           ? null
           : (
             <Card>
-              <CardTitle component="h2">{outcome === "in-progress" ? t("In progress") : t("Why it is not ready")} <StatusLabel status={outcome} /></CardTitle>
+              <CardTitle component="h2">{titles[outcome] ?? t("Why it is not ready")} <StatusLabel status={outcome} /></CardTitle>
               <CardBody>
-                <Causes causes={causes} />
+                <Causes subject={subject} causes={causes} />
                 {omitted ? <p>{t("{{count}} more are not shown", { count: omitted })}</p> : null}
               </CardBody>
             </Card>
@@ -128,7 +132,7 @@ function Status({ cluster, explanation }: { cluster: Cluster; explanation: Retur
           <CardTitle component="h2">{t("Operators")}</CardTitle>
           <CardBody>
             <List isPlain>
-              {operators.map(({ name, status, status_info: info }) => <ListItem key={name}><StatusLabel status={status} /> {name} <span className="atoll-muted">{info}</span></ListItem>)}
+              {operators.map(({ name, status, status_info: info }) => <ListItem key={name}><StatusLabel status={status} /> {name} <span className="atoll-muted"><Reason text={info} /></span></ListItem>)}
             </List>
           </CardBody>
         </Card>
@@ -157,7 +161,7 @@ function Actions({ cluster, reload }: { cluster: Cluster; reload: () => void }) 
   const path = `/clusters/${cluster.id}`;
   const post = (verb: string) => [{ method: "POST", path: `${path}/actions/${verb}` }];
   const actions: (Action & { isShown: boolean })[] = [
-    { title: t("Install"), body: t("The hosts' installation disks are overwritten."), changes: post("install"), isShown: ["ready", "insufficient", "pending-for-input"].includes(cluster.status) },
+    { title: t("Install"), body: t("The hosts' installation disks are overwritten."), changes: post("install"), isShown: isEditable(cluster) },
     { title: t("Abort the installation"), body: t("Hosts stop where they are; the cluster can be reset and installed again."), changes: post("cancel"), isDangerous: true, isShown: MOVING.includes(cluster.status) },
     { title: t("Reset"), body: t("The cluster returns to the state before its installation; hosts boot the discovery image again."), changes: post("reset"), isDangerous: true, isShown: ["error", "cancelled", ...MOVING].includes(cluster.status) },
     { title: t("Add hosts"), body: t("The cluster takes more hosts, which are installed one by one."), changes: post("allow-add-workers"), isShown: cluster.status === "installed" },
@@ -166,10 +170,13 @@ function Actions({ cluster, reload }: { cluster: Cluster; reload: () => void }) 
     title: t("Delete"), body: t("The cluster's record and files are deleted, its kubeconfig among them; installed hosts keep running."),
     changes: [{ method: "DELETE", path }], isDangerous: true,
   };
+  const isWaiting = isEditable(cluster) && !isInstallable(cluster);
   return (
     <>
+      {isWaiting && <InstallCause cluster={cluster} id="install-cause" />}
       {actions.filter(({ isShown }) => isShown).map((one) => (
-        <Button key={one.title} variant={one.isDangerous ? "secondary" : "primary"} isDanger={one.isDangerous ?? false} onClick={() => setAction(one)}>{one.title}</Button>
+        <Button key={one.title} variant={one.isDangerous ? "secondary" : "primary"} isDanger={one.isDangerous ?? false} onClick={() => setAction(one)}
+          {...(isWaiting && { isDisabled: true, "aria-describedby": "install-cause" })}>{one.title}</Button>
       ))}
       <Button variant="secondary" component={(props) => <Link {...props} to={`/assisted-installer/clusters/${cluster.id}`} />}>{t("Open in the wizard")}</Button>
       {!MOVING.includes(cluster.status) && <Button variant="secondary" isDanger onClick={() => setAction(remove)}>{remove.title}</Button>}

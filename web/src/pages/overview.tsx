@@ -114,7 +114,7 @@ export default function Overview() {
                       <Content component="h3">
                         {subject.kind === "cluster" ? <Link to={`/clusters/${subject.id}`}>{subject.name}</Link> : subject.name} <StatusLabel status={outcome} />
                       </Content>
-                      <Causes causes={causes.slice(0, 3)} />
+                      <Causes subject={subject} causes={causes} limit={3} />
                     </div>
                   ))}
                   {next && <Link to="/clusters">{t("There are more.")}</Link>}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { outcomeOf, reportText, verdictText } from "./report";
+import { mistakesOfResult, outcomeOf, reportText, verdictText } from "./report";
 
 const t = ((text: string, values: Record<string, unknown> = {}) => text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(values[name]))) as never;
 const result = (verdict: string, good = false) => ({ verdict, good, findings: [] });
@@ -13,6 +13,14 @@ test.each([
 ])("%s", (verdict, good, outcome, text) => {
   expect(outcomeOf(result(verdict, good))).toBe(outcome);
   expect(verdictText(t, result(verdict, good))).toBe(text);
+});
+
+test("one missing time source is one mistake, however many hosts it shows on", () => {
+  const finding = (id: string, host: string) => ({ id, host, observed: "no time source", required: "", fix: "" });
+  const findings = [finding("time-source-missing", ""), ...["m0", "m1", "m2"].map((host) => finding("ntp-synced", host))];
+  const found = { verdict: "installed, 4 mistakes", good: false, findings };
+  expect(mistakesOfResult(found).map(({ first, hosts }) => [first.id, hosts])).toEqual([["time-source-missing", []]]);
+  expect(verdictText(t, found)).toBe("Installed, mistakes: 1");
 });
 
 test("the report has every part that there is", () => {

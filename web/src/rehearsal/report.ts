@@ -2,7 +2,8 @@
 
 import type { TFunction } from "react-i18next";
 import { words } from "../components/format";
-import type { RehearsalResult } from "./records";
+import { type Mistake, mistakesOf } from "../mistakes/mistakes";
+import type { RehearsalFinding, RehearsalResult } from "./records";
 
 export type Outcome = "success" | "warning" | "danger";
 
@@ -11,10 +12,15 @@ export function outcomeOf({ good, verdict }: RehearsalResult): Outcome {
   return good ? "success" : verdict.startsWith("installed") ? "warning" : "danger";
 }
 
+/** The mistakes behind the findings: those that one correction ends are one. */
+export const mistakesOfResult = ({ findings }: RehearsalResult): Mistake<RehearsalFinding>[] => mistakesOf(findings);
+
 /** The verdict in the viewer's language; a verdict of another form as it is. */
-export function verdictText(t: TFunction, { verdict }: RehearsalResult): string {
+export function verdictText(t: TFunction, result: RehearsalResult): string {
+  const { verdict, findings } = result;
   const [, played, status = "", mistakes = ""] = /^(installed|not installed|not played)(?: \((.*)\))?, (no|\d+) mistakes?$/.exec(verdict) ?? [];
-  const count = mistakes === "no" ? 0 : Number(mistakes);
+  const merged = findings.length - mistakesOfResult(result).length;
+  const count = mistakes === "no" ? 0 : Number(mistakes) - merged;
   if (played === undefined) return verdict;
   if (played === "installed") return count === 0 ? t("Installed, no mistakes") : t("Installed, mistakes: {{count}}", { count });
   return played === "not played" ? t("Not played, mistakes: {{count}}", { count }) : t("Not installed ({{status}}), mistakes: {{count}}", { status: t(words(status)), count });
