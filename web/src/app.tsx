@@ -4,7 +4,7 @@ import { Alert, Button, Page, PageSidebar, PageSidebarBody, PageToggleButton, Sk
 import { Masthead, MastheadBrand, MastheadContent, MastheadLogo, MastheadMain, MastheadToggle, Nav, NavGroup, NavItem } from "@patternfly/react-core";
 import { FormSelect, FormSelectOption, PageSection, Toolbar, ToolbarContent, ToolbarItem } from "@patternfly/react-core";
 import BarsIcon from "@patternfly/react-icons/dist/esm/icons/bars-icon";
-import { Component, type ReactNode, Suspense, lazy, useState, useSyncExternalStore } from "react";
+import { Component, type ReactNode, Suspense, lazy, useId, useState, useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
 import { BrowserRouter, Link, Route, Routes, useLocation } from "react-router-dom-v5-compat";
 import { session } from "./api/client";
@@ -22,6 +22,7 @@ const LIBRARY = "/assisted-installer";
 function Preferences() {
   const { t } = useTranslation();
   const [chosen, choose] = useState(theme());
+  const [languageId, themeId] = [useId(), useId()];
   const isLoggedIn = useSyncExternalStore(session.subscribe, session.get);
   const change = (value: Theme) => {
     chooseTheme(value);
@@ -30,13 +31,15 @@ function Preferences() {
   return (
     <Toolbar isFullHeight isStatic>
       <ToolbarContent>
-        <ToolbarItem align={{ default: "alignEnd" }}>
-          <FormSelect aria-label={t("Language")} value={language()} onChange={(_, value) => chooseLanguage(value as Language)}>
+        <ToolbarItem align={{ default: "alignEnd" }} className="atoll-preference">
+          <label htmlFor={languageId}>{t("Language")}</label>
+          <FormSelect id={languageId} value={language()} onChange={(_, value) => chooseLanguage(value as Language)}>
             {Object.entries(LANGUAGES).map(([id, name]) => <FormSelectOption key={id} value={id} label={name} />)}
           </FormSelect>
         </ToolbarItem>
-        <ToolbarItem>
-          <FormSelect aria-label={t("Appearance")} value={chosen} onChange={(_, value) => change(value as Theme)}>
+        <ToolbarItem className="atoll-preference">
+          <label htmlFor={themeId}>{t("Colour scheme")}</label>
+          <FormSelect id={themeId} value={chosen} onChange={(_, value) => change(value as Theme)}>
             <FormSelectOption value="system" label={t("As the system")} />
             <FormSelectOption value="light" label={t("Light")} />
             <FormSelectOption value="dark" label={t("Dark")} />
