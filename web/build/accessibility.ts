@@ -3,6 +3,9 @@
 import type { Plugin } from "vite";
 import { type Patch, patchLibrary } from "./patch";
 
+/** A text for screen readers. */
+const spoken = (text: string) => `<span className="pf-v6-screen-reader">{ourTexts.t(${JSON.stringify(text)})}</span>`;
+
 /** Changes for version 2.17.1-cim; a test finds those that no longer apply. */
 export const PATCHES: Patch[] = [
   {
@@ -125,6 +128,23 @@ export const PATCHES: Patch[] = [
       ["<FlexItem>\n            <DetailItem\n              value", '<FlexItem><DetailList>\n            <DetailItem title={t("ai:Status")}\n              value'],
       ['idPrefix="cluster-progress-status"\n            />', 'idPrefix="cluster-progress-status"\n            /></DetailList>'],
     ],
+  },
+  {
+    // An icon alone had it.
+    file: "common/components/ui/WizardNavItem.tsx",
+    changes: [["          icon={<ExclamationCircleIcon />}\n        />\n", `          icon={<ExclamationCircleIcon />}\n        />\n        {' '}${spoken("Error")}\n`]],
+    hasOwnTexts: true,
+  },
+  {
+    // Icons alone had the results.
+    file: "ocm/components/clusterConfiguration/review/ReviewPreflightChecks.tsx",
+    changes: [
+      ['return <UiIcon size="sm" status="danger" icon={<ExclamationCircleIcon />} />;', `return <><UiIcon size="sm" status="danger" icon={<ExclamationCircleIcon />} />${spoken("Error")}</>;`],
+      ['return <UiIcon size="sm" status="warning" icon={<ExclamationTriangleIcon />} />;', `return <><UiIcon size="sm" status="warning" icon={<ExclamationTriangleIcon />} />${spoken("Warning")}</>;`],
+      ['return <UiIcon size="sm" status="info" icon={<InfoCircleIcon />} />;', `return <><UiIcon size="sm" status="info" icon={<InfoCircleIcon />} />${spoken("Info")}</>;`],
+      ["return <UiIcon size=\"sm\" icon={<CheckCircleIcon color={okColor.value} />} />;", `return <><UiIcon size="sm" icon={<CheckCircleIcon color={okColor.value} />} />${spoken("Success")}</>;`],
+    ],
+    hasOwnTexts: true,
   },
   {
     file: "common/components/clusterDetail/ClusterCredentials.tsx",

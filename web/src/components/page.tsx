@@ -24,7 +24,7 @@ export function PageFrame({ title, beside, parents, actions, children }: Frame) 
         {parents && (
           <Breadcrumb className="atoll-path" aria-label={t("Path")}>
             {parents.map(({ path, title: name }) => (
-              <BreadcrumbItem key={path} render={(props) => <Link {...props} to={path}>{name}</Link>} />
+              <BreadcrumbItem key={path} render={({ className }) => <Link className={className} to={path}>{name}</Link>} />
             ))}
             <BreadcrumbItem isActive>{title}</BreadcrumbItem>
           </Breadcrumb>
