@@ -6,17 +6,19 @@ import { drafts } from "./build/drafts";
 import { notices } from "./build/notices";
 import { patternflyLabels } from "./build/patternfly";
 import { precompress } from "./build/precompress";
+import { wizard } from "./build/wizard";
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
-  plugins: [accessibility(), drafts(), patternflyLabels(), brand(), notices(), precompress()],
+  plugins: [accessibility(), drafts(), wizard(), patternflyLabels(), brand(), notices(), precompress()],
   resolve: {
     // The library's sources: as modules of ES they leave out what is not used, its CommonJS build does not.
     conditions: ["source", "module", "browser", "production"],
     alias: {
       // For the sources that the build patches.
       "atoll-wizard": file("src/wizard"),
+      "atoll-components": file("src/components"),
       "@sentry/browser": file("src/wizard/no_telemetry.ts"),
       "@patternfly/react-code-editor": file("src/wizard/code_editor.tsx"),
     },

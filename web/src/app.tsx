@@ -6,7 +6,7 @@ import { FormSelect, FormSelectOption, PageSection, Toolbar, ToolbarContent, Too
 import BarsIcon from "@patternfly/react-icons/dist/esm/icons/bars-icon";
 import { Component, type ReactNode, Suspense, lazy, useId, useState, useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
-import { BrowserRouter, Link, Route, Routes, useLocation } from "react-router-dom-v5-compat";
+import { BrowserRouter, Link, Navigate, Route, Routes, useLocation } from "react-router-dom-v5-compat";
 import { session } from "./api/client";
 import { useServices } from "./api/site";
 import { dropDrafts } from "./drafts/store";
@@ -18,6 +18,8 @@ import { type Theme, chooseTheme, theme } from "./theme";
 const Wizard = lazy(() => import("./wizard"));
 /** Root of the library's pages. */
 const LIBRARY = "/assisted-installer";
+/** Addresses of the list of clusters in the library, whose place our page has. */
+const LIBRARY_LIST = /^\/(cluster-list|assisted-installer(\/clusters)?)\/?$/;
 
 function Preferences() {
   const { t } = useTranslation();
@@ -128,6 +130,7 @@ class PageBoundary extends Component<{ children: ReactNode; title: string; again
 function Content() {
   const { t } = useTranslation();
   const { pathname } = useLocation();
+  if (LIBRARY_LIST.test(pathname)) return <Navigate to="/clusters" replace />;
   const isLibrary = pathname.startsWith(LIBRARY);
   return (
     <PageBoundary key={isLibrary ? LIBRARY : pathname} title={t("This page has a defect, or is of an older version.")} again={t("Load it again")}>

@@ -65,7 +65,9 @@ test("a cluster is created, installed and entered", async ({ task }) => {
   await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
   const machines = await site.boot(url ?? "", { masters: MASTERS });
   await check("discovery");
-  await machines.until(page.getByText("Ready", { exact: true }).nth(MASTERS - 1).waitFor());
+  // Of the networks, which are set in a later step.
+  await machines.until(page.getByText("Pending for input", { exact: true }).nth(MASTERS - 1).waitFor());
+  await page.getByRole("link", { name: "Set the machine networks" }).nth(MASTERS - 1).waitFor();
   await check("hosts");
 
   await next(page, "Storage");

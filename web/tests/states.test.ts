@@ -161,18 +161,32 @@ async function createCluster(name: string): Promise<{ id: string }> {
   return (await response.json()) as { id: string };
 }
 
-test("a refusal is explained before anything is confirmed", async ({ task }) => {
+/** Creates the infra-env of a cluster: the URL of its discovery image. */
+async function createInfraEnv(cluster: string): Promise<string> {
+  const body = { name: "hosts", pull_secret: site.pullSecret, cluster_id: cluster, cpu_architecture: "x86_64", openshift_version: "4.18.30" };
+  const base = `${site.url}/api/assisted-install/v2/infra-envs`;
+  const made = await fetch(base, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const { id } = (await made.json()) as { id: string };
+  const { url } = (await (await fetch(`${base}/${id}/downloads/image-url`)).json()) as { url: string };
+  return url;
+}
+
+test("a cluster is installed only where it can succeed: the cause has a link to its step", async ({ task }) => {
   const { id } = await createCluster(`refused-${task.result?.retryCount ?? 0}`);
+  await createInfraEnv(id);
   const clean = await newPage("refusal");
   const { page } = clean;
   await clean.open(`/clusters/${id}`);
-  await page.getByRole("button", { name: "Install", exact: true }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByText("Wait until the state changes, or reset it.").waitFor();
-  expect(await dialog.getByRole("button", { name: "Install" }).isDisabled()).toBe(true);
-  await clean.screenshot("dialog");
+  const install = page.getByRole("button", { name: "Install", exact: true });
+  await install.waitFor();
+  expect(await install.isDisabled()).toBe(true);
+  expect(await page.locator(`#${await install.getAttribute("aria-describedby")}`).innerText()).toMatch(/masters|control.plane|hosts/i);
+  await clean.screenshot("cause");
   expect(await axe(page)).toEqual([]);
-  assertClean(clean, /^409 POST .*dry_run=true$/);
+  await page.locator("#install-cause").getByRole("link").click();
+  await page.getByRole("heading", { name: "Host discovery" }).waitFor();
+  await clean.screenshot("step");
+  assertClean(clean);
 });
 
 test("the page outlives the API server", async ({ task }) => {
@@ -219,13 +233,80 @@ test.each([
   ["wizard", WIZARD, /Cluster details/, {}],
   ["wizard-dark", WIZARD, /Cluster details/, { colorScheme: "dark" as const }],
   ["wizard-narrow", WIZARD, /Cluster details/, { viewport: NARROW }],
-  ["wizard-clusters", "/assisted-installer/clusters", /assisted cluster/i, {}],
 ])("%s of the library", async (name, path, heading, options) => {
   const clean = await newPage(name, options);
   await clean.open(path);
   await clean.page.getByRole("heading", { name: heading }).waitFor();
   await clean.screenshot("shown");
+  expect(await clean.page.getByRole("switch", { name: /disconnected/ }).count()).toBe(0);
+  expect(await clean.page.getByLabel("Base domain").getAttribute("placeholder")).toBeNull();
+  expect(await clean.page.locator("body").innerText()).not.toMatch(/assisted/i);
   expect(await overflowing(clean.page)).toEqual([]);
   expect(await axe(clean.page)).toEqual([]);
+  assertClean(clean);
+});
+
+test("the wizard is left by one click, from a field with a mistake", async () => {
+  const clean = await newPage("wizard-cancel");
+  const { page } = clean;
+  await clean.open(WIZARD);
+  await page.getByLabel("Cluster name").focus();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await settled(page, "Clusters");
+  assertClean(clean);
+});
+
+test.each(["/assisted-installer/clusters", "/cluster-list"])("%s, the list of the library, is ours", async (path) => {
+  const clean = await newPage("wizard-clusters");
+  await clean.open(path);
+  await settled(clean.page, "Clusters");
+  expect(new URL(clean.page.url()).pathname).toBe("/clusters");
+  assertClean(clean);
+});
+
+test("the colour scheme is chosen by its label", async () => {
+  const clean = await newPage("colours");
+  const { page } = clean;
+  await clean.open("/");
+  await settled(page, "Overview");
+  const isDark = () => page.evaluate(() => document.documentElement.matches(".pf-v6-theme-dark"));
+  expect(await page.getByText("Colour scheme", { exact: true }).isVisible()).toBe(true);
+  await page.getByLabel("Colour scheme").selectOption("Dark");
+  expect(await isDark()).toBe(true);
+  expect(await axe(page)).toEqual([]);
+  await page.reload();
+  await settled(page, "Overview");
+  expect(await isDark()).toBe(true);
+  await page.getByLabel("Colour scheme").selectOption("Light");
+  expect(await isDark()).toBe(false);
+  assertClean(clean);
+});
+
+test("hosts have one state and one cause on the page of the cluster and in the wizard", async ({ task }) => {
+  const { id } = await createCluster(`one-state-${task.result?.retryCount ?? 0}`);
+  const hosts = await site.boot(await createInfraEnv(id));
+  const clean = await newPage("one-state");
+  const { page } = clean;
+  const link = page.getByRole("link", { name: "Set the machine networks" });
+  await clean.open(`/clusters/${id}?tab=hosts`);
+  // Once in the list, and with each host.
+  await hosts.until(link.nth(3).waitFor());
+  const list = await page.getByRole("list").filter({ has: link }).first().getByRole("link").allInnerTexts();
+  expect(list).toEqual(["Set the API address", "Set the ingress address", "Set the machine networks"]);
+  const state = (name: string) => page.getByRole("row").filter({ hasText: name }).getByText(/^(Pending for input|Ready|Insufficient)$/).innerText();
+  const ours = await state("master-0");
+  await clean.screenshot("cluster");
+  expect(await axe(page)).toEqual([]);
+  await page.getByRole("link", { name: "Open in the wizard" }).click();
+  await page.getByRole("heading", { name: "Host discovery" }).waitFor();
+  expect(await state("master-0")).toBe(ours);
+  await clean.screenshot("discovery");
+  expect(await axe(page)).toEqual([]);
+  await link.first().click();
+  await page.getByRole("heading", { name: "Networking", exact: true }).waitFor();
+  expect(await state("master-0")).toBe(ours);
+  await clean.screenshot("networking");
+  expect(await axe(page)).toEqual([]);
+  await page.goBack();
   assertClean(clean);
 });
