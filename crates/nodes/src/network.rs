@@ -30,7 +30,7 @@ pub use rules::static_network::NetworkFile;
 
 use catalog::located::{Position, Value};
 use ignition::tree::{SourcePosition, from_yaml};
-use rules::static_network::{keyfiles_of, problems};
+use rules::static_network::{keyfiles, problems};
 
 use crate::check::finding::FindingList;
 use crate::check::shape::{self, ShapeMode};
@@ -142,24 +142,27 @@ fn of_nmstate(
         let at = (place, path.to_owned());
         findings.add(FindingSeverity::Error, node, at, [reason, String::new()]);
     };
-    let document = from_yaml(&text);
-    let problems = document.map(|document| problems(&document, None));
-    let problems = problems.unwrap_or_default();
-    for problem in &problems {
-        let SourcePosition { line, column } = problem.at;
-        let path = problem.path.trim_start_matches('.');
-        refuse(Position { line, column }, path, problem.reason.clone());
-    }
-    let mut keyfiles = Vec::new();
-    if problems.is_empty() {
-        match keyfiles_of("nmstate", &text) {
-            Ok(found) => keyfiles = found,
-            Err(error) => refuse(node.root.place, "", error.to_string()),
+    let mut files = Vec::new();
+    match from_yaml(&text) {
+        Err(error) => refuse(node.root.place, "", error.to_string()),
+        Ok(document) => {
+            let mut problems = problems(&document, None);
+            if problems.is_empty() {
+                match keyfiles(&document) {
+                    Ok(found) => files = found,
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            for problem in problems {
+                let SourcePosition { line, column } = problem.at;
+                let path = problem.path.trim_start_matches('.');
+                refuse(Position { line, column }, path, problem.reason);
+            }
         }
     }
     NodeNetwork {
         hostname: hostname(node, &["hostname", "config"], findings),
-        keyfiles,
+        keyfiles: files,
     }
 }
 

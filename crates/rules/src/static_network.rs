@@ -1,22 +1,28 @@
 //! Static networks of hosts: nmstate configurations, in the form that a discovery image applies.
 //!
-//! Newer images have nmstate's service, which takes the configuration as a policy. Older ones only read keyfiles of
-//! NetworkManager, which are rendered here for the documented subset; the rest is refused. The crate `nmstate` renders
-//! everything, but needs an archived YAML parser, D-Bus types, and members of JSON objects in insertion order, which it
+//! Newer images have nmstate's service, which takes the configuration as a policy. Older ones, and nodes, only read keyfiles
+//! of NetworkManager, which are rendered here; parts that these cannot express are refused with their positions. The crate `nmstate`
+//! renders them, too, but needs an archived YAML parser, D-Bus types, and members of JSON objects in insertion order, which it
 //! would switch on for the whole workspace. The tests' golden files are its output.
 
 mod check;
 mod check_table;
 mod connection;
 mod dns;
+mod ethernet;
 mod ip;
+mod ipsec;
 mod keyfile;
 mod link;
+mod options;
+mod ovs;
+mod parts;
 mod policy;
 mod profile;
 mod routes;
 pub(crate) mod scalar;
 mod state;
+mod unrenderable;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +33,7 @@ use serde_json::Value;
 
 use crate::versions::Number;
 use state::NetworkState;
+use unrenderable::Unrenderable;
 
 pub use check::{NetworkProblem, problems};
 
@@ -72,15 +79,15 @@ pub fn files(
     form: NetworkForm,
 ) -> Result<Vec<NetworkFile>, Error> {
     let field = format!("static_network_config[{index}].network_yaml");
-    let state = parse(&field, &host.network_yaml)?.to_json();
+    let document = parse(&field, &host.network_yaml)?;
     let mut files = match form {
         NetworkForm::Policy => vec![NetworkFile {
             name: format!("ymlFile{index}.yml"),
-            content: policy::text(state, &host.mac_interface_map)?,
+            content: policy::text(document.to_json(), &host.mac_interface_map)?,
         }],
-        NetworkForm::Keyfiles => keyfiles(state).map_err(|reason| {
+        NetworkForm::Keyfiles => keyfiles(&document).map_err(|problem| {
             let form = "images before nmstate's service (4.18) get keyfiles of NetworkManager";
-            Error::invalid(&field, format!("{reason}; {form}"))
+            Error::invalid(&field, format!("{problem}; {form}"))
         })?,
     };
     files.push(NetworkFile {
@@ -88,13 +95,6 @@ pub fn files(
         content: names_by_mac(host),
     });
     Ok(files)
-}
-
-/// The keyfiles of a configuration, sorted by name.
-///
-/// Errors: `Invalid` naming `field` – the configuration does not parse, or keyfiles cannot express it.
-pub fn keyfiles_of(field: &str, yaml: &str) -> Result<Vec<NetworkFile>, Error> {
-    keyfiles(parse(field, yaml)?.to_json()).map_err(|reason| Error::invalid(field, reason))
 }
 
 /// The configuration with its positions.
@@ -117,28 +117,56 @@ fn strip_absent(state: &mut Value) {
     }
 }
 
-fn keyfiles(mut state: Value) -> Result<Vec<NetworkFile>, String> {
+/// Removes members without a value, which are as good as absent.
+fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            members.values_mut().for_each(strip_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        _ => {}
+    }
+}
+
+/// The keyfiles of a configuration, sorted by name.
+///
+/// Errors: the part that keyfiles cannot express, with its position.
+pub fn keyfiles(document: &ConfigNode) -> Result<Vec<NetworkFile>, NetworkProblem> {
+    rendered(document.to_json()).map_err(|error| NetworkProblem {
+        at: error.position(document),
+        path: error.path(),
+        reason: error.reason(document),
+        is_disagreement: false,
+    })
+}
+
+fn rendered(mut state: Value) -> Result<Vec<NetworkFile>, Unrenderable> {
     strip_absent(&mut state);
-    let state: NetworkState = serde_path_to_error::deserialize(state).map_err(|error| {
-        let path = error.path().to_string();
-        format!("at {path}: {}", error.into_inner())
-    })?;
+    strip_nulls(&mut state);
+    let state: NetworkState =
+        serde_path_to_error::deserialize(state).map_err(Unrenderable::from_serde)?;
     let profiles = profile::profiles(state)?;
     let mut files = Vec::new();
     for profile in profiles.iter() {
-        let keyfile = connection::keyfile(profile, &profiles)?;
-        files.push(NetworkFile {
-            name: format!("{}.nmconnection", keyfile.id),
-            content: keyfile.text()?,
-        });
+        for keyfile in connection::keyfiles(profile, &profiles)? {
+            let content = keyfile.text();
+            let content =
+                content.map_err(|reason| profile::located(&profile.interface, reason.into()))?;
+            files.push(NetworkFile {
+                name: format!("{}.nmconnection", keyfile.id),
+                content,
+            });
+        }
     }
     files.sort_by(|left, right| left.name.cmp(&right.name));
     match files.windows(2).find(|two| two[0].name == two[1].name) {
         Some(two) => Err(format!(
             "two interfaces have the file {}: give them different profile names",
             two[0].name
-        )),
-        None if files.is_empty() => Err("no interface is up: there is nothing to apply".to_owned()),
+        )
+        .into()),
+        None if files.is_empty() => Err("no interface is up: there is nothing to apply".into()),
         None => Ok(files),
     }
 }
@@ -161,5 +189,7 @@ fn names_by_mac(host: &HostStaticNetworkConfig) -> String {
 mod check_tests;
 #[cfg(test)]
 mod corpus_tests;
+#[cfg(test)]
+mod golden_tests;
 #[cfg(test)]
 mod tests;

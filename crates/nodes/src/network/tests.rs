@@ -123,11 +123,13 @@ fn bonds_vlans_and_both_families() {
 #[test]
 fn nmstate_is_rendered_as_for_discovery_images() {
     let network = read("n.yaml", NMSTATE.as_bytes()).unwrap();
-    let rendered = rules::static_network::keyfiles_of("n", NMSTATE).unwrap();
+    let document = from_yaml(NMSTATE).unwrap();
+    let rendered = rules::static_network::keyfiles(&document).unwrap();
     assert_eq!(network.keyfiles, rendered);
     assert!(rendered[0].content.contains("address0=10.0.0.20/24"));
-    let wrong = mistakes(&NMSTATE.replace("type: ethernet", "type: ovs-bridge"));
-    assert!(wrong[0].contains("ovs-bridge"), "{wrong:?}");
+    let wrong = mistakes(&NMSTATE.replace("type: ethernet", "type: team"));
+    let place = wrong[0].contains("interfaces[0].type") && !wrong[0].contains("1:1:");
+    assert!(place && wrong[0].contains("of type team"), "{wrong:?}");
     let named = read(
         "n",
         format!("hostname: {{config: cp-0}}\n{NMSTATE}").as_bytes(),

@@ -4,39 +4,77 @@ use sha1::{Digest as _, Sha1};
 use uuid::{Builder, Uuid};
 
 use super::keyfile::{Keyfile, KeyfileSection};
-use super::profile::{ConnectionProfile, Profiles};
+use super::options::{OptionKind, refused, written};
+use super::profile::{ConnectionProfile, Profiles, located};
 use super::state::{Duplex, Identifier, Interface, InterfaceKind, InterfaceState};
-use super::{ip, link};
+use super::unrenderable::Unrenderable;
+use super::{ethernet, ip, ipsec, link, ovs, parts};
 
-/// Renders the profile.
+/// Bits of NetworkManager's mptcp-flags. Source: nm-settings(5).
+static MPTCP_FLAGS: OptionKind = OptionKind::Bits(&[
+    ("signal", 0x10),
+    ("subflow", 0x20),
+    ("backup", 0x40),
+    ("fullmesh", 0x80),
+]);
+const MPTCP_DISABLED: u32 = 0x1;
+/// The flags hold without a default route, too.
+const MPTCP_ALWAYS: u32 = 0x8;
+
+/// Renders the profile, and those of a bridge's ports.
 ///
 /// Errors: the part that cannot be rendered.
-pub(super) fn keyfile(profile: &ConnectionProfile, profiles: &Profiles) -> Result<Keyfile, String> {
+pub(super) fn keyfiles(
+    profile: &ConnectionProfile,
+    profiles: &Profiles,
+) -> Result<Vec<Keyfile>, Unrenderable> {
+    let rendered = || {
+        let mut keyfiles = vec![keyfile(profile, profiles)?];
+        if profile.interface.kind == InterfaceKind::OvsBridge {
+            keyfiles.extend(ovs::ports(&profile.interface)?);
+        }
+        Ok(keyfiles)
+    };
+    rendered().map_err(|error| located(&profile.interface, error))
+}
+
+/// Sections come in nmstate's order.
+fn keyfile(profile: &ConnectionProfile, profiles: &Profiles) -> Result<Keyfile, Unrenderable> {
     let interface = &profile.interface;
+    let kind = interface.kind;
     let id = interface.profile_name.clone();
-    let id = id.unwrap_or_else(|| interface.name.clone());
-    let mut sections = vec![connection(profile, profiles, &id)];
-    let at = |reason: String| format!("interface {}: {reason}", interface.name);
-    match interface.kind {
-        InterfaceKind::Bond => sections.push(link::bond(interface).map_err(at)?),
-        InterfaceKind::LinuxBridge => sections.push(link::bridge(interface).map_err(at)?),
+    let id = id.unwrap_or_else(|| format!("{}{}", interface.name, ovs::suffix(kind)));
+    let mut sections = vec![connection(profile, &id)?];
+    match kind {
+        InterfaceKind::Bond => sections.push(link::bond(interface)?),
+        InterfaceKind::LinuxBridge => sections.push(link::bridge(interface)?),
         _ => {}
     }
-    sections.extend(link::port(profile, profiles).map_err(at)?);
-    if profile.controller.is_none() {
-        sections.push(ip::v4(profile).map_err(at)?);
-        sections.push(ip::v6(profile).map_err(at)?);
+    sections.extend(link::port(profile, profiles)?);
+    sections.extend(ip::sections(profile)?);
+    match kind {
+        InterfaceKind::OvsBridge => sections.push(ovs::bridge(interface)?),
+        InterfaceKind::OvsInterface => sections.extend(ovs::interface(interface)?),
+        _ => {}
     }
-    let wired = wired(interface);
-    if !wired.is_empty() {
-        sections.push(wired);
+    // These have no Ethernet frames, or no device at all.
+    if !matches!(
+        kind,
+        InterfaceKind::Infiniband | InterfaceKind::Loopback | InterfaceKind::OvsBridge
+    ) {
+        sections.push(wired(interface));
+        sections.retain(|section| !(section.is_named("ethernet") && section.is_empty()));
     }
     if let Some(vlan) = &interface.vlan {
         let parent = profiles
             .get(&vlan.base_iface)
             .map(|parent| &parent.interface);
-        sections.push(link::vlan(vlan, parent).map_err(at)?);
+        let section = link::vlan(vlan, parent);
+        sections.push(section.map_err(|error| error.below("vlan"))?);
     }
+    sections.extend(ethernet::sr_iov(interface)?);
+    sections.extend(parts::section(interface, profiles)?);
+    sections.extend(parts::loopback(interface));
     if let Some(text) = interface.description.as_ref() {
         let mut user = KeyfileSection::new("user");
         if !text.is_empty() {
@@ -44,64 +82,105 @@ pub(super) fn keyfile(profile: &ConnectionProfile, profiles: &Profiles) -> Resul
         }
         sections.push(user);
     }
+    sections.extend(ethernet::port_access(interface)?);
+    sections.extend(ethernet::ethtool(interface)?);
+    let is_in_database = kind == InterfaceKind::OvsBridge
+        || profile
+            .controller
+            .as_ref()
+            .is_some_and(|controller| controller.kind == InterfaceKind::OvsBridge);
+    if let Some(values) = interface.ovs_db.as_ref().filter(|_| is_in_database) {
+        sections.extend(ovs::database(values));
+    }
+    if kind == InterfaceKind::Ipsec {
+        sections.extend(ipsec::sections(interface)?);
+    }
+    if let Some(address) = &interface.pci_address
+        && interface.identifier == Identifier::PciAddress
+    {
+        let mut section = KeyfileSection::new("match");
+        section.set("path", format!("pci-{address}"));
+        sections.push(section);
+    }
     Ok(Keyfile { id, sections })
 }
 
-fn connection(profile: &ConnectionProfile, profiles: &Profiles, id: &str) -> KeyfileSection {
+fn connection(profile: &ConnectionProfile, id: &str) -> Result<KeyfileSection, Unrenderable> {
     let interface = &profile.interface;
+    let kind = interface.kind;
     let mut section = KeyfileSection::new("connection");
-    let is_controller = matches!(
-        interface.kind,
-        InterfaceKind::Bond | InterfaceKind::LinuxBridge
-    );
     section.set("autoconnect", interface.state == InterfaceState::Up);
-    section.set("autoconnect-slaves", if is_controller { 1 } else { -1 });
+    section.set(
+        "autoconnect-slaves",
+        if kind.is_controller() { 1 } else { -1 },
+    );
     section.set("id", id);
     section.set("uuid", stable_uuid(interface));
-    section.set("type", kind_name(interface.kind));
-    if interface.identifier == Identifier::Name {
+    section.set("type", connection_type(interface));
+    // A VPN has no device of its own.
+    if interface.identifier == Identifier::Name && kind != InterfaceKind::Ipsec {
         section.set("interface-name", &interface.name);
     }
-    if let Some(controller) = profile.controller.as_deref() {
-        section.set("master", controller);
-        let kind = profiles.get(controller);
-        section.set_some(
-            "slave-type",
-            kind.map(|controller| kind_name(controller.interface.kind)),
-        );
+    // An HSR interface names its ports, not the reverse.
+    if let Some(controller) = &profile.controller
+        && controller.kind != InterfaceKind::Hsr
+    {
+        section.set("master", &controller.name);
+        section.set("slave-type", port_type(controller.kind));
     }
     section.set_some(
         "lldp",
         interface.lldp.as_ref().map(|lldp| u8::from(lldp.enabled.0)),
     );
-    section
+    let flags = interface
+        .mptcp
+        .as_ref()
+        .and_then(|mptcp| mptcp.address_flags.as_ref());
+    if let Some(flags) = flags {
+        let refused = || refused("address-flags", MPTCP_FLAGS, flags).below("mptcp");
+        let bits = written(MPTCP_FLAGS, flags).ok_or_else(refused)?;
+        let bits = bits.parse::<u32>().ok();
+        section.set(
+            "mptcp-flags",
+            bits.map_or(MPTCP_DISABLED, |bits| bits | MPTCP_ALWAYS),
+        );
+    }
+    Ok(section)
 }
 
 /// The id that nmstate gives a connection, which is the same on each host and at each boot.
 pub(super) fn stable_uuid(interface: &Interface) -> Uuid {
-    let kind = match interface.kind {
-        InterfaceKind::Ethernet => "ethernet",
-        InterfaceKind::Bond => "bond",
-        InterfaceKind::Dummy => "dummy",
-        InterfaceKind::LinuxBridge => "linux-bridge",
-        InterfaceKind::Vlan => "vlan",
-    };
+    uuid_of(interface.kind.word(), &interface.name)
+}
+
+/// The id of an interface by its kind and name.
+pub(super) fn uuid_of(kind: &str, name: &str) -> Uuid {
     // Version 5 by RFC 9562: the feature of the crate would bring a second SHA-1.
     let hash = Sha1::new_with_prefix(Uuid::NAMESPACE_URL.as_bytes())
-        .chain_update(format!("{kind}://{}", interface.name))
+        .chain_update(format!("{kind}://{name}"))
         .finalize();
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);
     Builder::from_sha1_bytes(bytes).into_uuid()
 }
 
-fn kind_name(kind: InterfaceKind) -> &'static str {
-    match kind {
-        InterfaceKind::Ethernet => "802-3-ethernet",
-        InterfaceKind::Bond => "bond",
-        InterfaceKind::Dummy => "dummy",
+fn connection_type(interface: &Interface) -> &'static str {
+    match interface.kind {
+        InterfaceKind::Ethernet if interface.veth.is_none() => "802-3-ethernet",
+        InterfaceKind::Ethernet | InterfaceKind::VethPeer => "veth",
+        InterfaceKind::Ipsec => "vpn",
         InterfaceKind::LinuxBridge => "bridge",
-        InterfaceKind::Vlan => "vlan",
+        InterfaceKind::MacVlan | InterfaceKind::MacVtap => "macvlan",
+        kind => kind.word(),
+    }
+}
+
+/// The type of a port's controller. Between a bridge of Open vSwitch and an interface is the profile of a port.
+fn port_type(controller: InterfaceKind) -> &'static str {
+    match controller {
+        InterfaceKind::LinuxBridge => "bridge",
+        InterfaceKind::OvsBridge => "ovs-port",
+        kind => kind.word(),
     }
 }
 
@@ -112,7 +191,7 @@ fn wired(interface: &Interface) -> KeyfileSection {
     if let Some(mac) = interface.mac_address.as_ref().filter(|_| !follows_port) {
         let key = match interface.identifier {
             Identifier::MacAddress => "mac-address",
-            Identifier::Name => "cloned-mac-address",
+            Identifier::Name | Identifier::PciAddress => "cloned-mac-address",
         };
         section.set(key, mac.to_ascii_uppercase());
     }

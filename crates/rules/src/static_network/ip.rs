@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use super::keyfile::KeyfileSection;
 use super::profile::{Attached, ConnectionProfile};
 use super::scalar::{Flag, Integer};
-use super::state::{AddressGeneration, Family, StaticAddress, WaitIp};
+use super::state::{AddressGeneration, Family, InterfaceKind, StaticAddress, WaitIp};
+use super::unrenderable::Unrenderable;
 
 /// NetworkManager's largest timeout: it never gives an interface up. Units: seconds.
 const FOREVER: i32 = i32::MAX;
@@ -39,13 +40,40 @@ impl Automatic<'_> {
     }
 }
 
+/// The sections of addresses; none of a port without them.
+pub(super) fn sections(profile: &ConnectionProfile) -> Result<Vec<KeyfileSection>, Unrenderable> {
+    let controller = profile.controller.as_ref().map(|it| it.kind);
+    if controller == Some(InterfaceKind::Hsr) {
+        // Its ports are no ports of NetworkManager, and would get addresses.
+        let mut ipv6 = disabled("ipv6");
+        ipv6.set("addr-gen-mode", 0);
+        return Ok(vec![disabled("ipv4"), ipv6]);
+    }
+    // The device of a bridge of Open vSwitch is an interface of its own.
+    if profile.interface.kind == InterfaceKind::OvsBridge {
+        return Ok(vec![disabled("ipv4"), disabled("ipv6")]);
+    }
+    if !profile.has_addresses() {
+        return Ok(Vec::new());
+    }
+    let ipv4 = v4(profile).map_err(|reason| Unrenderable::member("ipv4", reason))?;
+    let ipv6 = v6(profile).map_err(|reason| Unrenderable::member("ipv6", reason))?;
+    Ok(vec![ipv4, ipv6])
+}
+
+fn disabled(family: &'static str) -> KeyfileSection {
+    let mut section = KeyfileSection::new(family);
+    section.set("dhcp-timeout", FOREVER);
+    section.set("method", "disabled");
+    section
+}
+
 /// The section `ipv4`.
-pub(super) fn v4(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
+fn v4(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
     let mut section = KeyfileSection::new("ipv4");
     section.set("dhcp-timeout", FOREVER);
     let Some(ip) = &profile.interface.ipv4 else {
-        section.set("method", "disabled");
-        return Ok(section);
+        return Ok(disabled("ipv4"));
     };
     let enabled = ip.enabled.0;
     let automatic = profile.is_automatic(Family::V4);
@@ -107,12 +135,11 @@ pub(super) fn v4(profile: &ConnectionProfile) -> Result<KeyfileSection, String> 
 }
 
 /// The section `ipv6`.
-pub(super) fn v6(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
+fn v6(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
     let mut section = KeyfileSection::new("ipv6");
     section.set("dhcp-timeout", FOREVER);
     let Some(ip) = &profile.interface.ipv6 else {
-        section.set("method", "disabled");
-        return Ok(section);
+        return Ok(disabled("ipv6"));
     };
     let enabled = ip.enabled.0;
     let automatic = profile.is_automatic(Family::V6);
@@ -169,14 +196,21 @@ pub(super) fn v6(profile: &ConnectionProfile) -> Result<KeyfileSection, String> 
     Ok(section)
 }
 
-/// Addresses with prefixes. Link-local ones of IPv6 exist without a configuration, and nmstate drops them.
+/// Addresses with prefixes. Link-local ones of IPv6 exist without a configuration, and leased ones come from a server:
+/// nmstate drops both.
 fn addresses(list: &[StaticAddress], family: Family) -> Result<Vec<String>, String> {
     let longest = match family {
         Family::V4 => 32,
         Family::V6 => 128,
     };
     let mut texts = Vec::new();
-    for StaticAddress { ip, prefix_length } in list {
+    for StaticAddress {
+        ip,
+        prefix_length,
+        valid_life_time,
+        ..
+    } in list
+    {
         if Family::of(*ip) != family {
             return Err(format!("{ip} is an address of the other family"));
         }
@@ -187,7 +221,8 @@ fn addresses(list: &[StaticAddress], family: Family) -> Result<Vec<String>, Stri
             ));
         }
         let is_link_local = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-        if !is_link_local {
+        let is_leased = valid_life_time.as_ref().is_some_and(|it| it != "forever");
+        if !is_link_local && !is_leased {
             texts.push(format!("{ip}/{}", prefix_length.0));
         }
     }

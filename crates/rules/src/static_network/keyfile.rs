@@ -1,5 +1,6 @@
 //! A keyfile of NetworkManager: sections of keys.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
@@ -44,6 +45,14 @@ impl KeyfileSection {
         }
     }
 
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.keys.get(key).map(String::as_str)
+    }
+
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -65,10 +74,12 @@ impl Keyfile {
             }
             let _ = writeln!(text, "[{}]", section.name);
             for (key, value) in &section.keys {
-                if value.chars().any(char::is_control) {
-                    return Err(format!("{value:?} holds a control character"));
+                // The value may be a password.
+                if key.chars().chain(value.chars()).any(char::is_control) {
+                    let key: String = key.chars().filter(|it| !it.is_control()).collect();
+                    return Err(format!("{key} holds a control character"));
                 }
-                let _ = writeln!(text, "{key}={value}");
+                let _ = writeln!(text, "{key}={}", escaped(value));
             }
             if section.name == "connection" {
                 text.push_str("autoconnect-priority=1\n");
@@ -76,4 +87,15 @@ impl Keyfile {
         }
         Ok(text)
     }
+}
+
+/// The value as GLib reads it: a backslash begins an escape, and blanks in front are no part of it. nmstate writes values
+/// as they are, so that the identity `CORP\user` of 802.1X makes a keyfile that does not load.
+fn escaped(value: &str) -> Cow<'_, str> {
+    if !value.contains('\\') && !value.starts_with(' ') {
+        return Cow::Borrowed(value);
+    }
+    let rest = value.trim_start_matches(' ');
+    let blanks = "\\s".repeat(value.len() - rest.len());
+    Cow::Owned(blanks + &rest.replace('\\', "\\\\"))
 }

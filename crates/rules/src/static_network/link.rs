@@ -8,32 +8,17 @@ use serde_json::Value;
 
 use super::connection::stable_uuid;
 use super::keyfile::KeyfileSection;
-use super::profile::{ConnectionProfile, Profiles};
-use super::scalar::{boolean, integer};
-use super::state::{
-    BridgePort, Identifier, Interface, InterfaceKind, PortVlan, PortVlanMode, TrunkTag, Vlan,
-    VlanProtocol,
+use super::options::OptionKind::{
+    Digit, Index, MacBytes, Number, Text, Texts, Truth, Unwritten, Word,
 };
-
-/// How an option is written.
-#[derive(Debug, Clone, Copy)]
-enum OptionKind {
-    /// A number up to this one.
-    Number(i64),
-    /// One of these words, or its index.
-    Word(&'static [&'static str]),
-    /// The index of one of these words, or the index itself.
-    Index(&'static [&'static str]),
-    /// 1 or 0.
-    Digit,
-    /// `true` or `false`.
-    Truth,
-    /// Any text.
-    Text,
-    /// A list of texts, joined by commas.
-    Texts,
-}
-use OptionKind::{Digit, Index, Number, Text, Texts, Truth, Word};
+use super::options::{OptionRow, set_options, written};
+use super::profile::{ConnectionProfile, Profiles};
+use super::scalar::integer;
+use super::state::{
+    BridgePort, Identifier, Interface, InterfaceKind, PortVlan, PortVlanMode, PriorityPair,
+    RegistrationProtocol, TrunkTag, Vlan, VlanProtocol,
+};
+use super::unrenderable::Unrenderable;
 
 const U8: i64 = u8::MAX as i64;
 const U16: i64 = u16::MAX as i64;
@@ -48,9 +33,6 @@ static BOND_MODES: &[&str] = &[
     "balance-tlb",
     "balance-alb",
 ];
-
-/// Name in nmstate, key, form.
-type OptionRow = (&'static str, &'static str, OptionKind);
 
 static BOND_OPTIONS: &[OptionRow] = &[
     ("ad_actor_sys_prio", "ad_actor_sys_prio", Number(U16)),
@@ -125,9 +107,12 @@ static BOND_OPTIONS: &[OptionRow] = &[
 ];
 
 static BRIDGE_OPTIONS: &[OptionRow] = &[
+    ("gc-timer", "", Unwritten),
+    ("group-addr", "group-address", MacBytes),
     ("group-forward-mask", "group-forward-mask", Number(U16)),
     ("group-fwd-mask", "group-forward-mask", Number(U16)),
     ("hash-max", "multicast-hash-max", Number(U32)),
+    ("hello-timer", "", Unwritten),
     ("mac-ageing-time", "ageing-time", Number(U32)),
     (
         "multicast-last-member-count",
@@ -192,64 +177,26 @@ static STP_OPTIONS: &[OptionRow] = &[
     ("priority", "priority", Number(U16)),
 ];
 
-/// Counters of a running bridge, which nmstate reports and does not apply.
-static BRIDGE_REPORTS: &[&str] = &["gc-timer", "hello-timer"];
-
-fn set_options<'a>(
-    section: &mut KeyfileSection,
-    options: impl Iterator<Item = (&'a String, &'a Value)>,
-    rows: &[OptionRow],
-) -> Result<(), String> {
-    for (name, value) in options {
-        let row = rows.iter().find(|row| row.0 == name);
-        let Some((_, key, kind)) = row else {
-            return Err(format!("the option {name} cannot be rendered"));
-        };
-        let text =
-            written(*kind, value).ok_or_else(|| format!("the option {name} cannot be {value}"))?;
-        if !text.is_empty() {
-            section.set(*key, text);
-        }
-    }
-    Ok(())
-}
-
-fn written(kind: OptionKind, value: &Value) -> Option<String> {
-    let number = |most: i64| integer(value).filter(|number| (0..=most).contains(number));
-    let index = |words: &[&str]| {
-        let named = value
-            .as_str()
-            .and_then(|text| words.iter().position(|word| *word == text));
-        let number = || usize::try_from(integer(value)?).ok();
-        named.or_else(number).filter(|index| *index < words.len())
-    };
-    match kind {
-        Number(most) => number(most).map(|number| number.to_string()),
-        Word(words) => index(words).map(|index| words[index].to_owned()),
-        Index(words) => index(words).map(|index| index.to_string()),
-        Digit => boolean(value).map(|flag| u8::from(flag).to_string()),
-        Truth => boolean(value).map(|flag| flag.to_string()),
-        Text => value.as_str().map(str::to_owned),
-        Texts => {
-            let texts: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
-            texts.map(|texts| texts.join(","))
-        }
-    }
-}
-
 /// The section of a bond.
-pub(super) fn bond(interface: &Interface) -> Result<KeyfileSection, String> {
+pub(super) fn bond(interface: &Interface) -> Result<KeyfileSection, Unrenderable> {
+    bond_options(interface).map_err(|error| error.below("link-aggregation"))
+}
+
+fn bond_options(interface: &Interface) -> Result<KeyfileSection, Unrenderable> {
     let mut section = KeyfileSection::new("bond");
     let bond = interface.link_aggregation.as_ref();
     let Some((bond, mode)) = bond.and_then(|bond| Some((bond, bond.mode.as_ref()?))) else {
-        return Err("a bond needs link-aggregation with a mode".to_owned());
+        return Err("a bond needs link-aggregation with a mode".into());
     };
     let mode = if mode == "lacp" {
         Some("802.3ad".to_owned())
     } else {
         written(Word(BOND_MODES), mode)
     };
-    section.set("mode", mode.ok_or("its bond has an unknown mode")?);
+    section.set(
+        "mode",
+        mode.ok_or_else(|| Unrenderable::member("mode", "its bond has an unknown mode"))?,
+    );
     // Two is the kernel's own value, which old NetworkManagers cannot set.
     let options = bond
         .options
@@ -261,7 +208,8 @@ pub(super) fn bond(interface: &Interface) -> Result<KeyfileSection, String> {
             _ => (name.clone(), value.clone()),
         })
         .collect();
-    set_options(&mut section, upper.iter(), BOND_OPTIONS)?;
+    let set = set_options(&mut section, &upper, BOND_OPTIONS);
+    set.map_err(|error| error.below("options"))?;
     Ok(section)
 }
 
@@ -276,27 +224,42 @@ pub(super) fn is_mac_of_port(interface: &Interface) -> bool {
 }
 
 /// The section of a bridge.
-pub(super) fn bridge(interface: &Interface) -> Result<KeyfileSection, String> {
+pub(super) fn bridge(interface: &Interface) -> Result<KeyfileSection, Unrenderable> {
     let mut section = KeyfileSection::new("bridge");
     let Some(bridge) = &interface.bridge else {
         return Ok(section);
     };
-    let options = bridge.options.iter().filter(|(name, _)| {
-        !BRIDGE_REPORTS.contains(&name.as_str()) && *name != "stp" && *name != "vlan-protocol"
-    });
-    set_options(&mut section, options, BRIDGE_OPTIONS)?;
+    let at = |error: Unrenderable| error.below("options").below("bridge");
+    let apart = ["stp", "vlan-protocol"];
+    let options = bridge.options.iter();
+    let options = options.filter(|(name, _)| !apart.contains(&name.as_str()));
+    set_options(&mut section, options, BRIDGE_OPTIONS).map_err(at)?;
     match bridge.options.get("vlan-protocol").map(Value::as_str) {
         None => {}
         Some(Some("802.1q")) => section.set("vlan-protocol", "802.1Q"),
         Some(Some("802.1ad")) => section.set("vlan-protocol", "802.1ad"),
-        Some(_) => return Err("vlan-protocol is neither 802.1q nor 802.1ad".to_owned()),
+        Some(_) => {
+            let reason = "vlan-protocol is neither 802.1q nor 802.1ad";
+            return Err(at(Unrenderable::member("vlan-protocol", reason)));
+        }
     }
     match bridge.options.get("stp") {
         None => {}
-        Some(Value::Object(stp)) => set_options(&mut section, stp.iter(), STP_OPTIONS)?,
-        Some(_) => return Err("stp is no list of options".to_owned()),
+        Some(Value::Object(stp)) => {
+            set_options(&mut section, stp, STP_OPTIONS).map_err(|error| at(error.below("stp")))?;
+        }
+        Some(_) => {
+            let reason = "stp is no list of options: write \"stp: {enabled: true}\"";
+            return Err(at(Unrenderable::member("stp", reason)));
+        }
     }
     if let Some(ports) = &bridge.port {
+        let bonded = ports.iter().position(|it| it.link_aggregation.is_some());
+        if let Some(index) = bonded {
+            let reason = "a bond in a port belongs to bridges of Open vSwitch: list a bond";
+            let error = Unrenderable::member("link-aggregation", reason);
+            return Err(error.below_item("port", index).below("bridge"));
+        }
         section.set("vlan-filtering", ports.iter().any(filters_vlans));
     }
     Ok(section)
@@ -315,9 +278,10 @@ fn filters_vlans(port: &BridgePort) -> bool {
 pub(super) fn port(
     profile: &ConnectionProfile,
     profiles: &Profiles,
-) -> Result<Option<KeyfileSection>, String> {
+) -> Result<Option<KeyfileSection>, Unrenderable> {
     let interface = &profile.interface;
-    let controller = profile.controller.as_deref();
+    let controller = profile.controller.as_ref();
+    let controller = controller.map(|it| it.name.as_str());
     // nmstate finds the port's options by the name in its connection.
     let by_name = interface.identifier == Identifier::Name;
     let Some(controller) = controller
@@ -370,33 +334,11 @@ pub(super) fn port(
 }
 
 /// VLANs of a bridge's port: ranges, and the untagged one.
-fn port_vlans(vlan: &PortVlan) -> Result<String, String> {
+fn port_vlans(vlan: &PortVlan) -> Result<String, Unrenderable> {
     let tag = vlan
         .tag
         .map(|tag| (tag.0, format!("{} pvid untagged", tag.0)));
-    let mut vlans = Vec::new();
-    if vlan.mode == Some(PortVlanMode::Trunk) {
-        if tag.is_some() && !vlan.enable_native.is_some_and(|flag| flag.0) {
-            return Err("a trunk port has a tag without enable-native".to_owned());
-        }
-        for trunk in vlan.trunk_tags.iter().flatten() {
-            match *trunk {
-                TrunkTag::Id(id) => vlans.push((id.0, id.0.to_string())),
-                TrunkTag::IdRange { min, max } if min == max => {
-                    vlans.push((min.0, min.0.to_string()));
-                }
-                TrunkTag::IdRange { min, max } if min < max => {
-                    vlans.push((min.0, format!("{}-{}", min.0, max.0)));
-                }
-                TrunkTag::IdRange { min, max } => {
-                    return Err(format!(
-                        "the trunk tags {} to {} are no range",
-                        min.0, max.0
-                    ));
-                }
-            }
-        }
-    }
+    let mut vlans = trunk_tags(vlan)?;
     if vlan.mode.is_some() {
         vlans.extend(tag);
     }
@@ -405,12 +347,46 @@ fn port_vlans(vlan: &PortVlan) -> Result<String, String> {
     Ok(texts.join(","))
 }
 
+/// The ranges of a trunk, each with its first VLAN, in order.
+pub(super) fn trunk_tags(vlan: &PortVlan) -> Result<Vec<(u16, String)>, Unrenderable> {
+    let mut vlans = Vec::new();
+    if vlan.mode != Some(PortVlanMode::Trunk) {
+        return Ok(vlans);
+    }
+    if vlan.tag.is_some() && !vlan.enable_native.is_some_and(|flag| flag.0) {
+        return Err("a trunk port has a tag without enable-native".into());
+    }
+    for trunk in vlan.trunk_tags.iter().flatten() {
+        match *trunk {
+            TrunkTag::Id(id) => vlans.push((id.0, id.0.to_string())),
+            TrunkTag::IdRange { min, max } if min == max => {
+                vlans.push((min.0, min.0.to_string()));
+            }
+            TrunkTag::IdRange { min, max } if min < max => {
+                vlans.push((min.0, format!("{}-{}", min.0, max.0)));
+            }
+            TrunkTag::IdRange { min, max } => {
+                let reason = format!("the trunk tags {} to {} are no range", min.0, max.0);
+                return Err(reason.into());
+            }
+        }
+    }
+    vlans.sort_by_key(|(id, _)| *id);
+    Ok(vlans)
+}
+
 /// The section of a VLAN. A parent that is found by its MAC address has no certain name, but a certain id.
-pub(super) fn vlan(vlan: &Vlan, parent: Option<&Interface>) -> Result<KeyfileSection, String> {
+pub(super) fn vlan(
+    vlan: &Vlan,
+    parent: Option<&Interface>,
+) -> Result<KeyfileSection, Unrenderable> {
     const REORDER_HEADERS: u8 = 1;
+    const GVRP: u8 = 2;
     const LOOSE_BINDING: u8 = 4;
+    const MVRP: u8 = 8;
     if vlan.id.0 > 4094 {
-        return Err(format!("{} is no VLAN id: it is above 4094", vlan.id.0));
+        let reason = format!("{} is no VLAN id: it is above 4094", vlan.id.0);
+        return Err(Unrenderable::member("id", reason));
     }
     let mut section = KeyfileSection::new("vlan");
     let mut flags = 0;
@@ -420,9 +396,14 @@ pub(super) fn vlan(vlan: &Vlan, parent: Option<&Interface>) -> Result<KeyfileSec
     if vlan.loose_binding.is_some_and(|flag| flag.0) {
         flags |= LOOSE_BINDING;
     }
+    flags |= match vlan.registration_protocol {
+        Some(RegistrationProtocol::Gvrp) => GVRP,
+        Some(RegistrationProtocol::Mvrp) => MVRP,
+        Some(RegistrationProtocol::None) | None => 0,
+    };
     section.set("flags", flags);
     section.set("id", vlan.id.0);
-    match parent.filter(|parent| parent.identifier == Identifier::MacAddress) {
+    match parent.filter(|parent| parent.identifier != Identifier::Name) {
         Some(parent) => section.set("parent", stable_uuid(parent)),
         None => section.set("parent", &vlan.base_iface),
     }
@@ -433,5 +414,42 @@ pub(super) fn vlan(vlan: &Vlan, parent: Option<&Interface>) -> Result<KeyfileSec
             VlanProtocol::Dot1Ad => "802.1ad",
         }),
     );
+    for (member, key, pairs, is_frame) in [
+        (
+            "ingress-qos-map",
+            "ingress-priority-map",
+            &vlan.ingress_qos_map,
+            false,
+        ),
+        (
+            "egress-qos-map",
+            "egress-priority-map",
+            &vlan.egress_qos_map,
+            true,
+        ),
+    ] {
+        section.set_list(key, &priorities(member, pairs, is_frame)?);
+    }
     Ok(section)
+}
+
+/// Pairs of priorities; those of frames are bounded, on the side that `to_frames` says.
+fn priorities(
+    member: &str,
+    pairs: &[PriorityPair],
+    to_frames: bool,
+) -> Result<Vec<String>, Unrenderable> {
+    const MOST: u32 = 7;
+    let mut pairs = pairs.to_vec();
+    pairs.sort_unstable();
+    let too_high = pairs
+        .iter()
+        .map(|pair| if to_frames { pair.to.0 } else { pair.from.0 })
+        .find(|priority| *priority > MOST);
+    if let Some(priority) = too_high {
+        let reason = format!("{priority} is no priority of a VLAN: it is above {MOST}");
+        return Err(Unrenderable::member(member, reason));
+    }
+    let text = |pair: &PriorityPair| format!("{}:{}", pair.from.0, pair.to.0);
+    Ok(pairs.iter().map(text).collect())
 }

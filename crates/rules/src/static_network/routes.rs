@@ -7,9 +7,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::profile::Profiles;
+use super::profile::{LOOPBACK, Profiles};
 use super::scalar::Integer;
-use super::state::{Family, RouteRule, RouteState, StaticRoute};
+use super::state::{Family, Interface, InterfaceKind, RouteRule, RouteState, StaticRoute};
+use super::unrenderable::Unrenderable;
 
 const MAIN_TABLE: u32 = 254;
 const DEFAULT_METRIC: i64 = -1;
@@ -29,48 +30,85 @@ pub(super) struct RouteLine {
     key: (String, String, u32),
 }
 
-/// Gives each route to its next hop's interface.
+/// Gives each route to its next hop's interface; those that drop packets have none, and belong to the loopback interface.
 ///
 /// Errors: no such interface, or none of that family.
 pub(super) fn attach_routes(
     profiles: &mut Profiles,
     routes: Vec<StaticRoute>,
-) -> Result<(), String> {
-    for route in routes.into_iter().filter(|route| route.state.is_none()) {
-        let destination = route.destination.as_deref().unwrap_or_default();
-        let at = |reason: &str| format!("the route to {destination:?} {reason}");
-        let network = network(destination).ok_or_else(|| at("has no valid destination"))?;
-        let Some(name) = route.next_hop_interface.as_deref() else {
-            return Err(at("needs a next-hop-interface"));
-        };
-        let family = Family::of(network.addr());
-        for address in [route.next_hop_address, route.source].into_iter().flatten() {
-            if Family::of(address) != family {
-                return Err(at("mixes IPv4 and IPv6"));
-            }
-        }
-        if family == Family::V6 && route.weight.is_some() {
-            return Err(at("has a weight, which IPv6 routes cannot have"));
-        }
-        let Some(profile) = profiles.get_mut(name) else {
-            return Err(at(&format!("leaves by {name}, which is not in interfaces")));
-        };
-        if !profile.is_enabled(family) {
-            return Err(at(&format!(
-                "leaves by {name}, which has that family disabled"
-            )));
-        }
-        let line = line(&route, network).ok_or_else(|| at("has a metric out of range"))?;
-        let attached = &mut profile.attached(family).routes;
-        if !attached
-            .iter()
-            .any(|other| (&other.line, &other.options) == (&line.line, &line.options))
-        {
-            attached.push(line);
-            attached.sort_by(|left, right| left.key.cmp(&right.key));
+) -> Result<(), Unrenderable> {
+    for (index, route) in routes.into_iter().enumerate() {
+        if route.state.is_none() {
+            let attached = attach_route(profiles, route);
+            attached.map_err(|error| error.below_item("config", index).below("routes"))?;
         }
     }
     Ok(())
+}
+
+fn attach_route(profiles: &mut Profiles, mut route: StaticRoute) -> Result<(), Unrenderable> {
+    let destination = route.destination.clone().unwrap_or_default();
+    let at = |reason: &str| Unrenderable::from(format!("the route to {destination:?} {reason}"));
+    let network = network(&destination).ok_or_else(|| at("has no valid destination"))?;
+    let name = match (route.next_hop_interface.clone(), route.route_type) {
+        (Some(name), None) => name,
+        (None, None) => return Err(at("needs a next-hop-interface")),
+        (name, Some(kind)) => {
+            let has_next_hop = name.is_some_and(|name| name != LOOPBACK);
+            if has_next_hop || route.next_hop_address.is_some() {
+                let reason = format!("is of type {}, which has no next hop", kind.word());
+                return Err(at(&reason));
+            }
+            profiles.loopback()?;
+            LOOPBACK.to_owned()
+        }
+    };
+    if let Some(vrf) = &route.vrf_name {
+        let table = vrf_table(profiles, vrf);
+        let table = table.ok_or_else(|| at(&format!("names {vrf}, which is no VRF that is up")))?;
+        if route.table_id.is_some_and(|own| own.0 != table) {
+            return Err(at(&format!("has another table-id than {vrf}, {table}")));
+        }
+        route.table_id = Some(Integer(table));
+    }
+    let family = Family::of(network.addr());
+    for address in [route.next_hop_address, route.source].into_iter().flatten() {
+        if Family::of(address) != family {
+            return Err(at("mixes IPv4 and IPv6"));
+        }
+    }
+    if family == Family::V6 && route.weight.is_some() {
+        return Err(at("has a weight, which IPv6 routes cannot have"));
+    }
+    let Some(profile) = profiles.get_mut(&name) else {
+        return Err(at(&format!("leaves by {name}, which is not in interfaces")));
+    };
+    if !profile.is_enabled(family) {
+        return Err(at(&format!(
+            "leaves by {name}, which has that family disabled"
+        )));
+    }
+    let line = line(&route, network).ok_or_else(|| at("has a metric out of range"))?;
+    let attached = &mut profile.attached(family).routes;
+    if !attached
+        .iter()
+        .any(|other| (&other.line, &other.options) == (&line.line, &line.options))
+    {
+        attached.push(line);
+        attached.sort_by(|left, right| left.key.cmp(&right.key));
+    }
+    Ok(())
+}
+
+/// The table of a VRF.
+fn vrf_table(profiles: &Profiles, name: &str) -> Option<u32> {
+    let is_up = |interface: &&Interface| {
+        use super::state::InterfaceState;
+        interface.kind == InterfaceKind::Vrf && interface.state == InterfaceState::Up
+    };
+    let vrf = profiles.get(name).map(|profile| &profile.interface);
+    let table = vrf.filter(is_up)?.vrf.as_ref()?.get("route-table-id")?;
+    super::scalar::integer(table).and_then(|table| u32::try_from(table).ok())
 }
 
 /// A network with its host bits cleared; an address alone is one host.
@@ -107,6 +145,7 @@ fn line(route: &StaticRoute, network: IpNet) -> Option<RouteLine> {
     };
     let number = |value: Option<Integer<u32>>| value.map(|value| value.0.to_string());
     option("weight", route.weight.map(|weight| weight.0.to_string()));
+    option("type", route.route_type.map(|kind| kind.word().to_owned()));
     option("cwnd", number(route.cwnd));
     option("lock-cwnd", route.cwnd.map(|_| true.to_string()));
     option("src", route.source.map(|address| address.to_string()));
@@ -124,18 +163,22 @@ fn line(route: &StaticRoute, network: IpNet) -> Option<RouteLine> {
     })
 }
 
-/// Gives each rule to an interface; all of them apply to the whole host.
+/// Gives each rule to an interface, the loopback one where no other has its family; all of them apply to the whole host.
 ///
-/// Errors: a rule without a family, or no interface of its family.
-pub(super) fn attach_rules(profiles: &mut Profiles, rules: Vec<RouteRule>) -> Result<(), String> {
-    let rules: Vec<RouteRule> = rules
+/// Errors: a rule without a family, or no interface of the name that it has.
+pub(super) fn attach_rules(
+    profiles: &mut Profiles,
+    rules: Vec<RouteRule>,
+) -> Result<(), Unrenderable> {
+    let rules: Vec<(usize, RouteRule)> = rules
         .into_iter()
-        .filter(|rule| rule.state != Some(RouteState::Absent))
+        .enumerate()
+        .filter(|(_, rule)| rule.state != Some(RouteState::Absent))
         .collect();
-    let named = rules.iter().filter_map(|rule| rule.priority);
+    let named = rules.iter().filter_map(|(_, rule)| rule.priority);
     let highest = named.map(|priority| priority.0).max().unwrap_or_default();
     let mut next = highest.max(RULE_PRIORITY - 1);
-    for rule in rules {
+    for (index, rule) in rules {
         let priority = match rule.priority {
             Some(Integer(priority)) if priority >= 0 => priority,
             _ => {
@@ -143,11 +186,19 @@ pub(super) fn attach_rules(profiles: &mut Profiles, rules: Vec<RouteRule>) -> Re
                 next
             }
         };
-        let at = |reason: &str| format!("the route rule of priority {priority} {reason}");
+        let at = |reason: &str| {
+            let reason = format!("the route rule of priority {priority} {reason}");
+            Unrenderable::from(reason)
+                .below_item("config", index)
+                .below("route-rules")
+        };
         let (family, text) = rule_line(&rule, priority).map_err(at)?;
-        let name = rule_interface(profiles, &rule, family);
-        let Some(profile) = name.and_then(|name| profiles.get_mut(&name)) else {
-            return Err(at("has no interface of its family to be stored with"));
+        let profile = match rule_interface(profiles, &rule, family) {
+            Some(name) => profiles.get_mut(&name),
+            None => Some(profiles.loopback()?),
+        };
+        let Some(profile) = profile else {
+            return Err(at("names an interface in iif that is not in interfaces"));
         };
         let attached = &mut profile.attached(family).rules;
         attached.push((priority, text));
@@ -232,6 +283,9 @@ fn rule_line(rule: &RouteRule, priority: i64) -> Result<(Family, String), &'stat
     }
     if let Some(length) = rule.suppress_prefix_length {
         let _ = write!(text, " suppress_prefixlength {}", length.0);
+    }
+    if let Some(action) = rule.action {
+        let _ = write!(text, " type {}", action.word());
     }
     let _ = write!(text, " table {}", table_of(rule));
     match (rule.fwmark, rule.fwmask) {

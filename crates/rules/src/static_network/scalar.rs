@@ -4,6 +4,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::unrenderable::shortened;
+
+/// Longest value in a refusal. Units: characters.
+const VALUE_LENGTH: usize = 40;
+
 /// An integer, also as text, also hexadecimal (`0x…`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Integer<T>(pub(super) T);
@@ -12,7 +17,7 @@ impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let number = integer(&value)
-            .ok_or_else(|| D::Error::custom(format!("{value} is not an integer")))?;
+            .ok_or_else(|| D::Error::custom(format!("{} is not an integer", described(&value))))?;
         T::try_from(number)
             .map(Self)
             .map_err(|_| D::Error::custom(format!("{number} is out of range")))
@@ -26,9 +31,9 @@ pub(super) struct Flag(pub(super) bool);
 impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        boolean(&value)
-            .map(Self)
-            .ok_or_else(|| D::Error::custom(format!("{value} is neither true nor false")))
+        boolean(&value).map(Self).ok_or_else(|| {
+            D::Error::custom(format!("{} is neither true nor false", described(&value)))
+        })
     }
 }
 
@@ -59,5 +64,15 @@ pub(crate) fn boolean(value: &Value) -> Option<bool> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// The value in short, for a refusal.
+pub(super) fn described(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) => format!("{:?}", shortened(text, VALUE_LENGTH)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }

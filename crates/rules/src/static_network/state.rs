@@ -8,9 +8,11 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::options::PartMembers;
 use super::scalar::{Flag, Integer};
 
-/// A whole configuration. `hostname` and `description` have no keyfile; nmstate leaves them out, too.
+/// A whole configuration. `hostname`, `description`, and the settings of Open vSwitch and OVN that belong to no interface
+/// have no keyfile; nmstate leaves them out, too.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct NetworkState {
@@ -18,6 +20,10 @@ pub(super) struct NetworkState {
     _description: Option<String>,
     #[serde(rename = "hostname")]
     _hostname: Option<Value>,
+    #[serde(rename = "ovs-db")]
+    _ovs_db: Option<Value>,
+    #[serde(rename = "ovn")]
+    _ovn: Option<Value>,
     #[serde(default)]
     pub(super) interfaces: Vec<Interface>,
     #[serde(default)]
@@ -40,13 +46,66 @@ pub(super) struct Configured<T> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum InterfaceKind {
+    /// Also the end of a pair of virtual ones.
     #[default]
-    #[serde(alias = "unknown")]
+    #[serde(alias = "unknown", alias = "veth")]
     Ethernet,
     Bond,
     Dummy,
+    Hsr,
+    Infiniband,
+    IpTunnel,
+    Ipsec,
+    #[serde(rename = "ipvlan")]
+    IpVlan,
     LinuxBridge,
+    Loopback,
+    MacVlan,
+    MacVtap,
+    Macsec,
+    OvsBridge,
+    OvsInterface,
+    /// The end of a pair that only the other one names.
+    #[serde(skip)]
+    VethPeer,
     Vlan,
+    Vrf,
+    Vxlan,
+}
+
+impl InterfaceKind {
+    /// Name in nmstate, of which ids are made.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Ethernet => "ethernet",
+            Self::Bond => "bond",
+            Self::Dummy => "dummy",
+            Self::Hsr => "hsr",
+            Self::Infiniband => "infiniband",
+            Self::IpTunnel => "ip-tunnel",
+            Self::Ipsec => "ipsec",
+            Self::IpVlan => "ipvlan",
+            Self::LinuxBridge => "linux-bridge",
+            Self::Loopback => "loopback",
+            Self::MacVlan => "mac-vlan",
+            Self::MacVtap => "mac-vtap",
+            Self::Macsec => "macsec",
+            Self::OvsBridge => "ovs-bridge",
+            Self::OvsInterface => "ovs-interface",
+            Self::VethPeer => "veth",
+            Self::Vlan => "vlan",
+            Self::Vrf => "vrf",
+            Self::Vxlan => "vxlan",
+        }
+    }
+
+    /// Whether interfaces of this kind have ports.
+    pub(super) fn is_controller(self) -> bool {
+        matches!(
+            self,
+            Self::Bond | Self::Hsr | Self::LinuxBridge | Self::OvsBridge | Self::Vrf
+        )
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -65,6 +124,7 @@ pub(super) enum Identifier {
     #[default]
     Name,
     MacAddress,
+    PciAddress,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -78,6 +138,8 @@ pub(super) struct Interface {
     pub(super) description: Option<String>,
     pub(super) identifier: Identifier,
     pub(super) mac_address: Option<String>,
+    pub(super) pci_address: Option<String>,
+    pub(super) copy_mac_from: Option<String>,
     pub(super) mtu: Option<Integer<u32>>,
     pub(super) ipv4: Option<Ipv4>,
     pub(super) ipv6: Option<Ipv6>,
@@ -90,6 +152,30 @@ pub(super) struct Interface {
     pub(super) link_aggregation: Option<Bond>,
     pub(super) vlan: Option<Vlan>,
     pub(super) bridge: Option<Bridge>,
+    pub(super) mptcp: Option<Mptcp>,
+    #[serde(rename = "802.1x")]
+    pub(super) port_access: Option<PartMembers>,
+    pub(super) ethtool: Option<BTreeMap<String, PartMembers>>,
+    pub(super) ovs_db: Option<OvsDb>,
+    pub(super) patch: Option<PartMembers>,
+    pub(super) dpdk: Option<PartMembers>,
+    pub(super) hsr: Option<PartMembers>,
+    pub(super) infiniband: Option<PartMembers>,
+    pub(super) ip_tunnel: Option<PartMembers>,
+    pub(super) ipvlan: Option<PartMembers>,
+    pub(super) libreswan: Option<PartMembers>,
+    pub(super) mac_vlan: Option<PartMembers>,
+    pub(super) mac_vtap: Option<PartMembers>,
+    pub(super) macsec: Option<PartMembers>,
+    pub(super) veth: Option<PartMembers>,
+    pub(super) vrf: Option<PartMembers>,
+    pub(super) vxlan: Option<PartMembers>,
+    /// Place in the list; none of an interface that others imply.
+    #[serde(skip)]
+    pub(super) index: Option<usize>,
+    // Names beside the first one, which nmstate leaves out of keyfiles.
+    #[serde(rename = "alt-names")]
+    _alt_names: Option<Value>,
     // Reports of a running system, which nmstate ignores.
     #[serde(rename = "driver")]
     _driver: Option<Value>,
@@ -97,24 +183,58 @@ pub(super) struct Interface {
     _min_mtu: Option<Value>,
     #[serde(rename = "max-mtu")]
     _max_mtu: Option<Value>,
-    #[serde(rename = "permanent-mac-address")]
-    _permanent_mac_address: Option<Value>,
+    pub(super) permanent_mac_address: Option<String>,
 }
 
 impl Interface {
-    /// A port that only its controller names: an ethernet interface, as in nmstate.
-    pub(super) fn unlisted(name: String) -> Self {
+    /// An interface that only others name.
+    pub(super) fn unlisted(name: String, kind: InterfaceKind) -> Self {
         Self {
             name,
+            kind,
             ..Self::default()
         }
     }
+
+    /// Members that belong to one kind of interface each.
+    pub(super) fn parts(&self) -> [(&'static str, Option<&PartMembers>); 10] {
+        [
+            ("hsr", self.hsr.as_ref()),
+            ("infiniband", self.infiniband.as_ref()),
+            ("ip-tunnel", self.ip_tunnel.as_ref()),
+            ("ipvlan", self.ipvlan.as_ref()),
+            ("mac-vlan", self.mac_vlan.as_ref()),
+            ("mac-vtap", self.mac_vtap.as_ref()),
+            ("macsec", self.macsec.as_ref()),
+            ("veth", self.veth.as_ref()),
+            ("vrf", self.vrf.as_ref()),
+            ("vxlan", self.vxlan.as_ref()),
+        ]
+    }
+}
+
+/// Multipath TCP.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Mptcp {
+    pub(super) address_flags: Option<Value>,
+}
+
+/// Keys of an entry in the database of Open vSwitch.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct OvsDb {
+    pub(super) external_ids: PartMembers,
+    pub(super) other_config: PartMembers,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Lldp {
     pub(super) enabled: Flag,
+    // A report of a running system.
+    #[serde(rename = "neighbors")]
+    _neighbors: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -136,6 +256,7 @@ pub(super) struct Ethernet {
     pub(super) auto_negotiation: Option<Flag>,
     pub(super) speed: Option<Integer<u32>>,
     pub(super) duplex: Option<Duplex>,
+    pub(super) sr_iov: Option<PartMembers>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -170,8 +291,30 @@ pub(super) struct Vlan {
     pub(super) base_iface: String,
     pub(super) id: Integer<u16>,
     pub(super) protocol: Option<VlanProtocol>,
+    pub(super) registration_protocol: Option<RegistrationProtocol>,
+    #[serde(default)]
+    pub(super) ingress_qos_map: Vec<PriorityPair>,
+    #[serde(default)]
+    pub(super) egress_qos_map: Vec<PriorityPair>,
     pub(super) reorder_headers: Option<Flag>,
     pub(super) loose_binding: Option<Flag>,
+}
+
+/// Protocol that announces the VLAN to switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RegistrationProtocol {
+    Gvrp,
+    Mvrp,
+    None,
+}
+
+/// A priority of packets, and that of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PriorityPair {
+    pub(super) from: Integer<u32>,
+    pub(super) to: Integer<u32>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -182,18 +325,20 @@ pub(super) enum VlanProtocol {
     Dot1Ad,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Bridge {
     #[serde(rename = "allow-extra-ports")]
     _allow_extra_ports: Option<Flag>,
+    #[serde(rename = "allow-extra-patch-ports")]
+    _allow_extra_patch_ports: Option<Flag>,
     #[serde(default)]
     pub(super) options: BTreeMap<String, Value>,
     #[serde(alias = "ports")]
     pub(super) port: Option<Vec<BridgePort>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct BridgePort {
     pub(super) name: String,
@@ -201,6 +346,9 @@ pub(super) struct BridgePort {
     pub(super) stp_path_cost: Option<Integer<u32>>,
     pub(super) stp_priority: Option<Integer<u16>>,
     pub(super) vlan: Option<PortVlan>,
+    /// The bond in a port of Open vSwitch.
+    #[serde(alias = "bond")]
+    pub(super) link_aggregation: Option<PartMembers>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -271,6 +419,26 @@ pub(super) struct Ipv6 {
     _allow_extra_address: Option<Flag>,
 }
 
+impl Ipv4 {
+    pub(super) fn of_address(address: StaticAddress) -> Self {
+        Self {
+            enabled: Flag(true),
+            address: vec![address],
+            ..Self::default()
+        }
+    }
+}
+
+impl Ipv6 {
+    pub(super) fn of_address(address: StaticAddress) -> Self {
+        Self {
+            enabled: Flag(true),
+            address: vec![address],
+            ..Self::default()
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AddressGeneration {
@@ -283,6 +451,32 @@ pub(super) enum AddressGeneration {
 pub(super) struct StaticAddress {
     pub(super) ip: IpAddr,
     pub(super) prefix_length: Integer<u8>,
+    /// How long it is valid: "forever" where no server leased it.
+    #[serde(alias = "valid-left", alias = "valid-lft")]
+    pub(super) valid_life_time: Option<String>,
+    #[serde(
+        rename = "preferred-life-time",
+        alias = "preferred-left",
+        alias = "preferred-lft"
+    )]
+    _preferred_life_time: Option<String>,
+    #[serde(rename = "protocol")]
+    _protocol: Option<Value>,
+    #[serde(rename = "mptcp-flags")]
+    _mptcp_flags: Option<Value>,
+}
+
+impl StaticAddress {
+    pub(super) fn new(ip: IpAddr, prefix_length: u8) -> Self {
+        Self {
+            ip,
+            prefix_length: Integer(prefix_length),
+            valid_life_time: None,
+            _preferred_life_time: None,
+            _protocol: None,
+            _mptcp_flags: None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -295,6 +489,8 @@ pub(super) struct StaticRoute {
     pub(super) metric: Option<Integer<i64>>,
     pub(super) table_id: Option<Integer<u32>>,
     pub(super) weight: Option<Integer<u16>>,
+    pub(super) route_type: Option<RouteType>,
+    pub(super) vrf_name: Option<String>,
     pub(super) source: Option<IpAddr>,
     pub(super) cwnd: Option<Integer<u32>>,
     pub(super) initcwnd: Option<Integer<u32>>,
@@ -303,6 +499,25 @@ pub(super) struct StaticRoute {
     pub(super) lock_mtu: Option<Flag>,
     pub(super) quickack: Option<Flag>,
     pub(super) advmss: Option<Integer<u32>>,
+}
+
+/// Routes and rules that drop packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RouteType {
+    Blackhole,
+    Unreachable,
+    Prohibit,
+}
+
+impl RouteType {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Blackhole => "blackhole",
+            Self::Unreachable => "unreachable",
+            Self::Prohibit => "prohibit",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -324,6 +539,7 @@ pub(super) struct RouteRule {
     pub(super) fwmark: Option<Integer<u32>>,
     pub(super) fwmask: Option<Integer<u32>>,
     pub(super) iif: Option<String>,
+    pub(super) action: Option<RouteType>,
     #[serde(alias = "suppress_prefixlength")]
     pub(super) suppress_prefix_length: Option<Integer<u32>>,
 }

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use model::infra_env::MacInterfaceMapItem;
 
 use super::*;
@@ -40,76 +42,209 @@ fn keyfiles_are_those_of_nmstate() {
     }
 }
 
+/// Configurations that keyfiles cannot express, each with a part of the refusal.
+static INEXPRESSIBLE: &[(&str, &str)] = &[
+    (
+        "interfaces: [{name: e, dispatch: {post-activation: x}}]",
+        "1:34: interfaces[0].dispatch: interface e of type ethernet: keyfiles cannot express the member dispatch",
+    ),
+    (
+        "interfaces: [{name: e}, {name: t, type: team}]",
+        "1:41: interfaces[1].type: interface t of type team: keyfiles cannot express the type team",
+    ),
+    (
+        "interfaces: [{name: e, ethtool: {tunable: {rx: true}}}]",
+        "interfaces[0].ethtool.tunable: interface e of type ethernet",
+    ),
+    (
+        "interfaces: [{name: e, ethtool: {feature: {rx-magic: true}}}]",
+        "rx-magic is unknown",
+    ),
+    (
+        "interfaces: [{name: e, mtu: much}]",
+        "1:29: interfaces[0].mtu: interface e of type ethernet: \"much\" is not",
+    ),
+    (
+        "interfaces: [{name: e, vlan: {base-iface: a, id: 1}}]",
+        "another type",
+    ),
+    ("interfaces: [{name: v, type: vlan}]", "has no vlan"),
+    (
+        "interfaces: [{name: v, type: vrf, vrf: {port: [a], route-table-id: 0}}]",
+        "1:68: interfaces[0].vrf.route-table-id: interface v of type vrf: is 0",
+    ),
+    ("interfaces: [{name: v, type: vrf}]", "has no vrf"),
+    (
+        "interfaces: [{name: v, type: vrf, vrf: {port: a, route-table-id: 1}}]",
+        "no list",
+    ),
+    (
+        "interfaces: [{name: m, type: mac-vlan, mac-vlan: {mode: vepa}}]",
+        "has no base-iface",
+    ),
+    (
+        "interfaces: [{name: m, type: mac-vlan, mac-vlan: {base-iface: e, mode: hairpin}}]",
+        "interfaces[0].mac-vlan.mode: interface m of type mac-vlan: mode cannot be \"hairpin\": write one of [vepa bridge",
+    ),
+    (
+        "interfaces: [{name: m, type: mac-vlan, mac-vlan: {base-iface: e, mode: vepa, promiscuous: no}}]",
+        "promiscuous can be false in the mode passthru alone",
+    ),
+    (
+        "interfaces: [{name: m, mac-vlan: {base-iface: e, mode: vepa}}]",
+        "another type",
+    ),
+    (
+        "interfaces: [{name: i, type: infiniband, infiniband: {mode: fast}}]",
+        "mode cannot be",
+    ),
+    (
+        "interfaces: [{name: i, type: infiniband, infiniband: {mode: datagram, pkey: '0x10000'}}]",
+        "pkey cannot be \"0x10000\": write a number from 0 to 65535",
+    ),
+    (
+        "interfaces: [{name: e, ethernet: {sr-iov: {vfs: [{trust: true}]}}}]",
+        "has no id",
+    ),
+    (
+        "interfaces: [{name: e, ethernet: {sr-iov: {vfs: [{id: 0, vlan-proto: 802.1ad}]}}}]",
+        "interfaces[0].ethernet.sr-iov.vfs[0].vlan-proto: interface e",
+    ),
+    (
+        "interfaces: [{name: e, ethernet: {sr-iov: {vfs: 4}}}]",
+        "vfs is 4: write a list",
+    ),
+    (
+        "interfaces: [{name: e, ethernet: {sr-iov: {vfs: [{id: 0, x: 1}]}}}]",
+        "option x",
+    ),
+    (
+        "interfaces: [{name: e, 802.1x: {password: 12345}}]",
+        "802.1x.password: interface e",
+    ),
+    (
+        "interfaces: [{name: e, 802.1x: {password: '<_password_hid_by_nmstate>'}}]",
+        "not the text that nmstate shows",
+    ),
+    (
+        "interfaces: [{name: e, 802.1x: {eap-methods: tls}}]",
+        "is not a list of texts",
+    ),
+    (
+        "interfaces: [{name: e, 802.1x: {pin: a}}]",
+        "pin cannot be rendered",
+    ),
+    (
+        "interfaces: [{name: v, type: veth, veth: {peer: 3}}]",
+        "veth.peer",
+    ),
+    (
+        "interfaces: [{name: o, type: ovs-bridge, mac-address: x}]",
+        "no MAC address",
+    ),
+    (
+        "interfaces: [{name: o, type: ovs-bridge, bridge: {port: [{name: b, bond: {mode: x, port: []}}]}}]",
+        "mode cannot be \"x\"",
+    ),
+    (
+        "interfaces: [{name: o, type: ovs-bridge, bridge: {options: {group-addr: x}}}]",
+        "interfaces[0].bridge.options.group-addr: interface o of type ovs-bridge",
+    ),
+    (
+        "interfaces: [{name: o, type: ovs-interface, patch: {peer: p}, mtu: 1500}]",
+        "neither addresses nor an MTU",
+    ),
+    (
+        "interfaces: [{name: d, type: ovs-interface, dpdk: {devargs: a, n_rxq_desc: 3}}]",
+        "power of two",
+    ),
+    (
+        "interfaces: [{name: b, type: linux-bridge, bridge: {port: [{name: p, link-aggregation: {}}]}}]",
+        "interfaces[0].bridge.port[0].link-aggregation",
+    ),
+    (
+        "interfaces: [{name: b, type: ovs-bridge, bridge: {port: [{name: p}]}}, {name: e, controller: b}]",
+        "e is no port of b",
+    ),
+    (
+        "interfaces: [{name: b, type: bond, copy-mac-from: e, link-aggregation: {mode: 1, port: [e]}}]",
+        "interfaces[0].copy-mac-from: interface b of type bond: the MAC address of e is unknown",
+    ),
+    (
+        "interfaces: [{name: lo, type: loopback, ipv4: {enabled: false}}]",
+        "static addresses",
+    ),
+    (
+        "interfaces: [{name: h, type: hsr, hsr: {port1: a, port2: b, interlink: c, multicast-spec: 0, protocol: prp}}]",
+        "PRP has no interlink",
+    ),
+    (
+        "interfaces: [{name: s, type: macsec, macsec: {base-iface: e, encrypt: true, mka-cak: short, mka-ckn: ab, port: 0, validation: check, send-sci: true}}]",
+        "mka-cak needs 32",
+    ),
+    (
+        "interfaces: [{name: v, type: vlan, vlan: {base-iface: a, id: 4095}}]",
+        "4095 is no VLAN id",
+    ),
+    ("interfaces: [{name: b, type: bond}]", "a mode"),
+    (
+        "interfaces: [{name: b, type: bond, link-aggregation: {mode: 1, options: {lacp_rate: 7}}}]",
+        "lacp_rate cannot be 7",
+    ),
+    (
+        "interfaces: [{name: b, type: linux-bridge, bridge: {options: {group-addr: x}}}]",
+        "group-addr cannot be \"x\": write a MAC address",
+    ),
+    (
+        "interfaces: [{name: e, ipv6: {enabled: true, autoconf: true}}]",
+        "autoconf without dhcp",
+    ),
+    (
+        "interfaces: [{name: e, mtu: 1000, ipv6: {enabled: true}}]",
+        "at least 1280",
+    ),
+    (
+        "interfaces: [{name: e, ipv4: {enabled: true, address: [{ip: '::1', prefix-length: 64}]}}]",
+        "other family",
+    ),
+    (
+        "interfaces: [{name: e, ipv4: {enabled: true, address: [{ip: 192.0.2.1, prefix-length: 33}]}}]",
+        "prefix length 33",
+    ),
+    ("interfaces: [{name: e}, {name: e}]", "listed twice"),
+    (
+        "interfaces: [{name: e, controller: f}]",
+        "controller f of e",
+    ),
+    (
+        "interfaces: [{name: e, description: \"a\\nb\"}]",
+        "control character",
+    ),
+    ("interfaces: [{name: e, profile-name: ../x}]", "file name"),
+    (
+        "interfaces: [{name: a}, {name: b, profile-name: a}]",
+        "a.nmconnection",
+    ),
+    ("interfaces: []", "no interface is up"),
+    (
+        "interfaces: [{name: e, identifier: mac-address}]",
+        "mac-address:",
+    ),
+];
+
 #[test]
 fn inexpressible_interfaces_are_refused() {
-    for (yaml, part) in [
-        ("interfaces: [{name: o, type: ovs-bridge}]", "ovs-bridge"),
-        (
-            "interfaces: [{name: e, ethtool: {pause: {rx: true}}}]",
-            "ethtool",
-        ),
-        ("interfaces: [{name: e, mtu: much}]", "at interfaces[0].mtu"),
-        (
-            "interfaces: [{name: e, vlan: {base-iface: a, id: 1}}]",
-            "another type",
-        ),
-        ("interfaces: [{name: v, type: vlan}]", "has no vlan"),
-        (
-            "interfaces: [{name: v, type: vlan, vlan: {base-iface: a, id: 4095}}]",
-            "4095 is no VLAN id",
-        ),
-        ("interfaces: [{name: b, type: bond}]", "a mode"),
-        (
-            "interfaces: [{name: b, type: bond, link-aggregation: {mode: 1, options: {lacp_rate: 7}}}]",
-            "lacp_rate cannot be 7",
-        ),
-        (
-            "interfaces: [{name: b, type: linux-bridge, bridge: {options: {group-addr: x}}}]",
-            "group-addr",
-        ),
-        (
-            "interfaces: [{name: e, ipv6: {enabled: true, autoconf: true}}]",
-            "autoconf without dhcp",
-        ),
-        (
-            "interfaces: [{name: e, mtu: 1000, ipv6: {enabled: true}}]",
-            "at least 1280",
-        ),
-        (
-            "interfaces: [{name: e, ipv4: {enabled: true, address: [{ip: '::1', prefix-length: 64}]}}]",
-            "other family",
-        ),
-        (
-            "interfaces: [{name: e, ipv4: {enabled: true, address: [{ip: 192.0.2.1, prefix-length: 33}]}}]",
-            "prefix length 33",
-        ),
-        ("interfaces: [{name: e}, {name: e}]", "listed twice"),
-        (
-            "interfaces: [{name: e, controller: f}]",
-            "controller f of e",
-        ),
-        (
-            "interfaces: [{name: e, description: \"a\\nb\"}]",
-            "control character",
-        ),
-        ("interfaces: [{name: e, profile-name: ../x}]", "file name"),
-        (
-            "interfaces: [{name: a}, {name: b, profile-name: a}]",
-            "a.nmconnection",
-        ),
-        ("interfaces: []", "no interface is up"),
-        (
-            "interfaces: [{name: e, identifier: mac-address}]",
-            "mac-address:",
-        ),
-    ] {
-        let error = rendered(yaml).unwrap_err().to_string();
-        assert!(
-            error.starts_with("static_network_config[0].network_yaml: "),
-            "{error}"
-        );
-        assert!(error.contains(part), "{yaml}: {error}");
+    let mut wrong = String::new();
+    for (yaml, part) in INEXPRESSIBLE {
+        match rendered(yaml) {
+            Err(error) if error.to_string().contains(part) => {}
+            other => writeln!(wrong, "{yaml}: {other:?}, not {part}").unwrap(),
+        }
     }
+    assert!(wrong.is_empty(), "{wrong}");
+    let error = rendered("interfaces: []").unwrap_err().to_string();
+    let field = "static_network_config[0].network_yaml: ";
+    assert!(error.starts_with(field), "{error}");
 }
 
 #[test]
@@ -133,9 +268,23 @@ fn inexpressible_routes_and_servers_are_refused() {
             "routes: {config: [{destination: 10.0.0.0/8, next-hop-address: '::1', next-hop-interface: eth0}]}",
             "mixes",
         ),
-        ("routes: {config: [{route-type: blackhole}]}", "route-type"),
+        (
+            "routes: {config: [{route-type: blackhole}]}",
+            "no valid destination",
+        ),
+        (
+            "routes: {config: [{destination: 10.0.0.0/8, route-type: blackhole, next-hop-interface: eth0}]}",
+            "2:19: routes.config[0]: the route to \"10.0.0.0/8\" is of type blackhole, which has no next hop",
+        ),
+        (
+            "routes: {config: [{destination: 10.0.0.0/8, next-hop-interface: eth0, vrf-name: eth0}]}",
+            "no VRF",
+        ),
         ("route-rules: {config: [{route-table: 5}]}", "needs ip-from"),
-        ("route-rules: {config: [{ip-from: '::/0'}]}", "no interface"),
+        (
+            "route-rules: {config: [{ip-from: '::/0', iif: x}]}",
+            "an interface in iif that is not in interfaces",
+        ),
         ("dns-resolver: {config: {server: [x]}}", "no address"),
         ("dns-resolver: {config: {server: ['::1']}}", "their family"),
         (
@@ -148,6 +297,58 @@ fn inexpressible_routes_and_servers_are_refused() {
             .to_string();
         assert!(error.contains(part), "{yaml}: {error}");
     }
+}
+
+/// Passwords and values of kilobytes are in no message.
+#[test]
+fn values_in_refusals_are_short() {
+    let long = "x".repeat(5000);
+    for yaml in [
+        format!("interfaces: [{{name: e, mtu: {long}}}]"),
+        format!("interfaces: [{{name: e, mtu: [{long}, {{a: {long}}}]}}]"),
+        format!("interfaces: [{{name: e, type: {long}}}]"),
+        format!("interfaces: [{{name: e, {long}: 1}}]"),
+        format!("interfaces: [{{name: e, ipv4: {{dhcp: {long}}}}}]"),
+        format!("interfaces: [{{name: e, ipv4: {{address: [{{ip: {long}, prefix-length: 1}}]}}}}]"),
+        format!("interfaces: [{{name: e, 802.1x: {{{long}: 1}}}}]"),
+        format!("interfaces: [{{name: e, type: vrf, vrf: {{route-table-id: {long}}}}}]"),
+        format!("interfaces: [{{name: e, 802.1x: {{password: [{long}]}}}}]"),
+        format!("interfaces: [{{name: e}}]\nroutes: {{config: [{{destination: {long}}}]}}"),
+        format!("interfaces: [{{name: e}}]\ndns-resolver: {{config: {{server: [{long}]}}}}"),
+        format!("interfaces: [{{name: e, profile-name: /{long}}}]"),
+        format!("interfaces: [{{name: e, description: \"{long}\\n\"}}]"),
+    ] {
+        let error = rendered(&yaml).unwrap_err().to_string();
+        assert!(error.len() < 900, "{error}");
+    }
+    for value in ["12345678", "[Geheim]", "{Geheim: 1}", "\"Geheim\\t\""] {
+        let yaml = format!("interfaces: [{{name: e, 802.1x: {{password: {value}}}}}]");
+        let error = rendered(&yaml).unwrap_err().to_string();
+        assert!(error.contains("password"), "{error}");
+        assert!(
+            !error.contains("Geheim") && !error.contains("1234"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn values_are_escaped_as_networkmanager_reads_them() {
+    let yaml = "interfaces: [{name: e, 802.1x: {identity: 'CORP\\user', password: '  a\\b c', eap-methods: [peap]}}]";
+    let text = rendered(yaml).unwrap();
+    assert!(text.contains("identity=CORP\\\\user\n"), "{text}");
+    assert!(text.contains("password=\\s\\sa\\\\b c\n"), "{text}");
+}
+
+/// Members without a value are as good as absent, and numbers and truth values may be text.
+#[test]
+fn nulls_and_texts_are_read() {
+    let plain = "interfaces: [{name: e, mtu: 1400, ipv4: {enabled: true, dhcp: false, address: [{ip: 192.0.2.1, prefix-length: 24}]}}]";
+    let odd = "interfaces: [{name: e, type: ethernet, state: null, mac-address: null, mtu: '1400', description: null, lldp: null,
+      ethernet: null, 802.1x: null, ethtool: null, ipv6: null, ipv4: {enabled: 'true', dhcp: 'no', dhcp-client-id: null,
+      auto-dns: null, address: [{ip: 192.0.2.1, prefix-length: '24', valid-life-time: null}]}}]\nroutes: null\nroute-rules:
+      {config: null}\ndns-resolver: {config: {server: null, search: null}}\nhostname: null\novn: null";
+    assert_eq!(rendered(odd).unwrap(), rendered(plain).unwrap());
 }
 
 #[test]
