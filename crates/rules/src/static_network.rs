@@ -36,6 +36,7 @@ use state::NetworkState;
 use unrenderable::Unrenderable;
 
 pub use check::{NetworkProblem, problems};
+pub(crate) use scalar::{boolean, integer};
 
 /// First version whose live image has nmstate's service. Source: assisted-service,
 /// pkg/staticnetworkconfig/backward_compatibility.go.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::Value;
 
-use crate::static_network::scalar;
+use crate::static_network::{boolean, integer};
 
 /// MTU of an interface without one. Units: bytes.
 const DEFAULT_MTU: u64 = 1500;
@@ -117,13 +117,13 @@ impl NetworkRoute {
 }
 
 fn interface(value: &Value) -> NetworkInterface {
-    let is_true = |value: &Value| scalar::boolean(value) == Some(true);
-    let is_on = |family: &&Value| scalar::boolean(&family["enabled"]) != Some(false);
+    let is_true = |value: &Value| boolean(value) == Some(true);
+    let is_on = |family: &&Value| boolean(&family["enabled"]) != Some(false);
     let [v4, v6] = ["ipv4", "ipv6"].map(|name| Some(&value[name]).filter(is_on));
     let families = [v4, v6].into_iter().flatten();
     let addresses = families.flat_map(|family| list(&family["address"]));
     let address = |one: &Value| {
-        let prefix = u8::try_from(scalar::integer(&one["prefix-length"])?).ok()?;
+        let prefix = u8::try_from(integer(&one["prefix-length"])?).ok()?;
         IpNet::new(one["ip"].as_str()?.parse().ok()?, prefix).ok()
     };
     let is_dynamic = |family: &Value| is_true(&family["dhcp"]) || is_true(&family["autoconf"]);
@@ -131,7 +131,7 @@ fn interface(value: &Value) -> NetworkInterface {
         name: text(&value["name"]),
         kind: text(&value["type"]),
         mac_address: value["mac-address"].as_str().map(str::to_lowercase),
-        mtu: scalar::integer(&value["mtu"])
+        mtu: integer(&value["mtu"])
             .and_then(|mtu| u64::try_from(mtu).ok())
             .unwrap_or(DEFAULT_MTU),
         addresses: addresses.filter_map(address).collect(),
@@ -143,14 +143,37 @@ fn interface(value: &Value) -> NetworkInterface {
     }
 }
 
-/// Names of the interfaces below one: ports of bonds and bridges, the parent of a VLAN.
+/// Names of the interfaces below one: ports of bonds, bridges and VRFs, and parents.
 fn ports(value: &Value) -> Vec<String> {
-    let bond = &value["link-aggregation"];
-    let mut names = texts(&bond["port"]);
-    names.extend(texts(&bond["slaves"]));
-    names.extend(list(&value["bridge"]["port"]).map(|port| text(&port["name"])));
-    names.extend(value["vlan"]["base-iface"].as_str().map(str::to_owned));
+    let mut names = Vec::new();
+    for controller in ["link-aggregation", "bond", "vrf", "bridge"] {
+        for member in ["port", "ports", "slaves"] {
+            for port in list(&value[controller][member]) {
+                add_ports(port, &mut names);
+            }
+        }
+    }
+    for child in ["vlan", "vxlan", "mac-vlan", "mac-vtap", "infiniband"] {
+        let parent = value[child]["base-iface"].as_str();
+        names.extend(parent.filter(|it| !it.is_empty()).map(str::to_owned));
+    }
     names
+}
+
+/// A port by its name; a bond in a bridge of Open vSwitch is no interface, and has ports of its own.
+fn add_ports(port: &Value, names: &mut Vec<String>) {
+    let bond = [&port["link-aggregation"], &port["bond"]];
+    let inner: Vec<&Value> = bond
+        .into_iter()
+        .flat_map(|bond| list(&bond["port"]).chain(list(&bond["ports"])))
+        .collect();
+    if inner.is_empty() {
+        let name = port.as_str().or_else(|| port["name"].as_str());
+        names.extend(name.map(str::to_owned));
+    }
+    for port in inner {
+        add_ports(port, names);
+    }
 }
 
 fn route(value: &Value) -> Option<NetworkRoute> {

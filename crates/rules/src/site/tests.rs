@@ -221,3 +221,34 @@ fn malformed_networks_do_not_panic() {
         }
     }
 }
+
+/// nmstate reads numbers and truth values as text, too, and a bond in a bridge of Open vSwitch is no interface.
+#[test]
+fn networks_are_read_as_nmstate_reads_them() {
+    let config = serde_json::json!({ "interfaces": [
+        { "name": "eno1", "mtu": "9000", "ipv4": { "enabled": "true", "dhcp": "false", "address": [
+            { "ip": "192.0.2.7", "prefix-length": "24" },
+        ] } },
+        { "name": "eno2", "ipv4": { "enabled": "yes", "dhcp": "yes" } },
+        { "name": "eno3", "ipv4": { "enabled": "no", "dhcp": "yes", "address": [
+            { "ip": "192.0.2.8", "prefix-length": 24 },
+        ] } },
+        { "name": "br-ex", "type": "ovs-bridge", "bridge": { "port": [
+            { "name": "bond0", "link-aggregation": { "port": [{ "name": "eno4" }, { "name": "eno5" }] } },
+            { "name": "br-ex" },
+        ] } },
+        { "name": "vrf0", "type": "vrf", "vrf": { "ports": ["eno6"], "route-table-id": 7 } },
+        { "name": "mv0", "type": "mac-vlan", "mac-vlan": { "base-iface": "eno7", "mode": "bridge" } },
+    ] });
+    let network = HostNetwork::read(&config);
+    let [first, second, third, bridge, vrf, child] = &network.interfaces[..] else {
+        panic!("{network:?}");
+    };
+    assert_eq!((first.mtu, first.is_automatic), (9000, false));
+    assert_eq!(first.addresses, ["192.0.2.7/24".parse().unwrap()]);
+    assert!(second.is_automatic);
+    assert!(!third.is_automatic && third.addresses.is_empty());
+    assert_eq!(bridge.ports, ["eno4", "eno5", "br-ex"]);
+    assert_eq!(vrf.ports, ["eno6"]);
+    assert_eq!(child.ports, ["eno7"]);
+}
