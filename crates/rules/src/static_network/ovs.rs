@@ -223,7 +223,7 @@ pub(super) fn database(values: &OvsDb) -> Vec<KeyfileSection> {
     sections.into_iter().filter(|it| !it.is_empty()).collect()
 }
 
-/// Whether the interface has the name of its kind in the names of its file.
+/// The end of a profile's name, in which a bridge differs from its interface of the same name.
 pub(super) fn suffix(kind: InterfaceKind) -> &'static str {
     match kind {
         InterfaceKind::OvsBridge => "-br",
