@@ -174,7 +174,7 @@ async fn static_networks_have_the_form_of_the_version() {
             assert_eq!(found, in_ignition, "{version} {image_type}");
         }
         // Keyfiles cannot express everything; nmstate on the host can.
-        let wide = json!({ "static_network_config": network("ovs-bridge") });
+        let wide = json!({ "static_network_config": network("tun") });
         let status = if version == "4.16" { 400 } else { 201 };
         let path = format!("/v2/infra-envs/{id}");
         server.patch(&path, &wide).await.expect(status);
