@@ -63,9 +63,8 @@ impl Server {
 
     async fn start(dir: TempDir, settings: Settings, ca: Option<String>) -> Self {
         let shutdown = CancellationToken::new();
-        let running = registry::start(settings.clone(), shutdown.clone())
-            .await
-            .unwrap();
+        let starting = registry::start(settings.clone(), shutdown.clone());
+        let running = Box::pin(starting).await.unwrap();
         let scheme = if ca.is_some() { "https" } else { "http" };
         let base = format!("{scheme}://{}", running.address());
         let http = service::http_client(ca.as_ref().map(String::as_bytes), false).unwrap();

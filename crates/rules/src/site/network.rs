@@ -197,32 +197,3 @@ fn texts(value: &Value) -> Vec<String> {
     let texts = list(value).filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn scalars_may_be_texts() {
-        let network = HostNetwork::read(&json!({ "interfaces": [
-            { "name": "a", "mtu": "9000",
-              "ipv4": { "enabled": "true", "address": [{ "ip": "192.0.2.5", "prefix-length": "24" }] },
-              "ipv6": { "enabled": "true", "autoconf": "yes" } },
-            { "name": "b", "ipv4": { "enabled": "false", "dhcp": true } },
-        ]}));
-        let [a, b] = &network.interfaces[..] else {
-            panic!("{network:?}")
-        };
-        assert_eq!((a.mtu, a.addresses.len()), (9000, 1));
-        assert_eq!(
-            a.automatic,
-            AutomaticFamilies {
-                v4: false,
-                v6: true
-            }
-        );
-        assert!(!b.automatic.is_any());
-    }
-}

@@ -244,10 +244,10 @@ fn networks_are_read_as_nmstate_reads_them() {
     let [first, second, third, bridge, vrf, child] = &network.interfaces[..] else {
         panic!("{network:?}");
     };
-    assert_eq!((first.mtu, first.is_automatic), (9000, false));
+    assert_eq!((first.mtu, first.automatic.is_any()), (9000, false));
     assert_eq!(first.addresses, ["192.0.2.7/24".parse().unwrap()]);
-    assert!(second.is_automatic);
-    assert!(!third.is_automatic && third.addresses.is_empty());
+    assert!(second.automatic.is_any());
+    assert!(!third.automatic.is_any() && third.addresses.is_empty());
     assert_eq!(bridge.ports, ["eno4", "eno5", "br-ex"]);
     assert_eq!(vrf.ports, ["eno6"]);
     assert_eq!(child.ports, ["eno7"]);
