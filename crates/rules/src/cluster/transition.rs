@@ -130,8 +130,8 @@ fn prepare(
     let cluster = &snapshot.cluster;
     if cluster.status != ClusterStatus::Ready {
         return Err(Error::conflict(format!(
-            "cluster {} ({}) is {}, not ready to be installed: {} {}",
-            cluster.name, cluster.id, cluster.status, cluster.status_info, cluster.validations_info
+            "cluster {} ({}) is {}, not ready to be installed: {}",
+            cluster.name, cluster.id, cluster.status, cluster.status_info
         )));
     }
     let unknown = snapshot
