@@ -118,8 +118,11 @@ fn of_all_hosts(findings: impl Iterator<Item = SiteFinding>) -> Vec<SiteFinding>
         };
         match positions.get(&cause).map(|at| &mut merged[*at].host) {
             Some(hosts) if !hosts.is_empty() && !host.is_empty() => {
-                hosts.push_str(", ");
-                hosts.push_str(&host);
+                // Hosts may share a name, which is a mistake of its own.
+                if hosts.split(", ").all(|known| known != host) {
+                    hosts.push_str(", ");
+                    hosts.push_str(&host);
+                }
             }
             _ => {
                 positions.insert(cause, merged.len());

@@ -185,12 +185,8 @@ pub static KINDS: &[MistakeKind] = &[
     },
 ];
 
-/// Validations that fail because of a mistake of the data: they are no further mistakes.
-static CONSEQUENCES: &[(&str, &[&str])] = &[
-    ("vip-taken", &["api-vips-valid", "ingress-vips-valid"]),
-    ("mtu-mismatch", &["mtu-valid"]),
-    ("time-source-missing", &["ntp-synced"]),
-];
+/// Validations that fail on every host because of one mistake of the data: they are no further mistakes.
+static CONSEQUENCES: &[(&str, &[&str])] = &[("time-source-missing", &["ntp-synced"])];
 
 /// Whether a finding of an installation follows from a mistake of the data.
 pub fn is_consequence(finding: &SiteFinding, mistakes: &[SiteFinding]) -> bool {
