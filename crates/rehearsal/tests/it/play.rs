@@ -57,7 +57,7 @@ async fn a_cluster_without_changes_is_judged_and_removed() {
     options.quiet = Duration::from_millis(500);
     let outcomes = start(&server, &progress, options).await.unwrap().unwrap();
     let report = RehearsalReport::new(Vec::new(), outcomes);
-    assert_eq!(report.verdict(), "not installed (insufficient), 3 mistakes");
+    assert_eq!(report.verdict(), "not installed (insufficient), 1 mistake");
     let hosts: Vec<_> = report.of_clusters().into_keys().collect();
     assert!(
         hosts.iter().all(|one| one.id == "host-missing"),
