@@ -199,7 +199,7 @@ async fn a_second_one_on_the_same_data_is_refused() -> Result<()> {
     let pid = installation.pid("atoll")?.to_string();
     for part in [
         pid.as_str(),
-        "--data",
+        "--dir",
         &installation.data().display().to_string(),
     ] {
         ensure!(text.contains(part), "{part:?} is not reported: {text}");
