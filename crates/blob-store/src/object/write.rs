@@ -1,6 +1,7 @@
 //! Streaming of bytes to one object: a small one in one request, a large one by multipart upload.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::pin::pin;
 
 use bytes::Bytes;
@@ -152,6 +153,8 @@ struct MultipartWrite<'a> {
     sent: Vec<PartId>,
     next: usize,
     in_flight: VecDeque<JoinHandle<Result<PartId>>>,
+    /// Parts in the last record.
+    recorded: usize,
     /// The record being written.
     recording: Option<JoinHandle<()>>,
 }
@@ -166,6 +169,7 @@ impl<'a> MultipartWrite<'a> {
             sent: Vec::new(),
             next: 0,
             in_flight: VecDeque::new(),
+            recorded: 0,
             recording: None,
         };
         if let Some(record) = &target.parts
@@ -201,17 +205,17 @@ impl<'a> MultipartWrite<'a> {
     /// The result of `receiving`. Meanwhile parts are recorded as they are stored, also while the client pauses.
     async fn store_while<T>(&mut self, receiving: impl Future<Output = T>) -> Result<T> {
         let mut receiving = pin!(receiving);
-        while let Some(first) = self.in_flight.front_mut() {
+        loop {
+            self.record_parts();
             tokio::select! {
                 received = &mut receiving => return Ok(received),
-                part = first => {
+                part = oldest(&mut self.in_flight) => {
                     self.in_flight.pop_front();
-                    self.sent.push(part??);
-                    self.record_parts();
+                    self.sent.push(part?);
                 }
+                () = ended(&mut self.recording) => self.recording = None,
             }
         }
-        Ok(receiving.await)
     }
 
     fn record(&self) -> String {
@@ -223,12 +227,14 @@ impl<'a> MultipartWrite<'a> {
         record.to_string()
     }
 
-    /// Records the stored parts in the background; while a record is being written, the next part does.
+    /// Records the stored parts in the background, unless a record is being written.
     fn record_parts(&mut self) {
         let is_busy = |task: &JoinHandle<()>| !task.is_finished();
         if let Some(key) = self.target.parts.clone()
+            && self.recorded < self.sent.len()
             && !self.recording.as_ref().is_some_and(is_busy)
         {
+            self.recorded = self.sent.len();
             let (bucket, record) = (self.bucket.clone(), self.record());
             self.recording = Some(tokio::spawn(async move {
                 // Without it, a crash loses the parts since the last record.
@@ -280,6 +286,22 @@ impl<'a> MultipartWrite<'a> {
         if let Some(record) = &self.target.parts {
             self.bucket.delete(vec![record.clone()]).await.ok();
         }
+    }
+}
+
+/// The result of the oldest part; pending without any.
+async fn oldest(in_flight: &mut VecDeque<JoinHandle<Result<PartId>>>) -> Result<PartId> {
+    match in_flight.front_mut() {
+        Some(sending) => sending.await?,
+        None => pending().await,
+    }
+}
+
+/// The end of a record's write; pending without any.
+async fn ended(recording: &mut Option<JoinHandle<()>>) {
+    match recording {
+        Some(task) => drop(task.await),
+        None => pending().await,
     }
 }
 
