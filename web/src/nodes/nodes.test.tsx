@@ -71,7 +71,7 @@ test("the control plane is first, Machines without a node are listed, and only i
   const table = await screen.findByRole("grid", { name: "Nodes" });
   const rows = within(table).getAllByRole("row").slice(1).map(({ textContent }) => textContent ?? "");
   expect(rows.map((text) => /^(cp-\d|w-\d|without a node)/.exec(text)?.[0])).toEqual(["cp-0", "cp-1", "without a node", "w-0"]);
-  expect(rows[1]).toContain("kubelet stopped posting");
+  expect(rows[1]).toContain("Kubelet stopped posting");
   expect(rows[1]).toContain("Switched off");
   expect(within(table).getAllByRole("button", { name: /^Plan replacement:/ })).toHaveLength(2);
   await screen.findByText("3 members are available");
@@ -111,7 +111,7 @@ test("a plan warns of two voters, and gives the command", async () => {
   plan = { ...plan, fewest_voters: 3, closed: [{ reason: "an upgrade runs: wait for its end", may_open: false }] };
   await userEvent.click(await button("Show the plan"));
   expect(requests[1]?.[2]).toEqual({ node: "cp-1", new_name: "cp-3", new_address: "10.0.0.3", unwanted: true, also_lost: ["cp-0"] });
-  await screen.findByText(/an upgrade runs/);
+  await screen.findByText(/an upgrade runs/i);
   await screen.findByText("It needs you.");
   await screen.findByText("atoll node replace cp-1 --kubeconfig kubeconfig --new-name cp-3 --new-address 10.0.0.3 --unwanted --also-lost cp-0");
   expect(screen.queryByText(/No voter can be spared/)).toBeNull();
@@ -134,7 +134,7 @@ test("a run is followed: its holder, the wait, the window of two voters, and its
   };
   open();
   await screen.findByText("alice@bastion, process 4711");
-  await screen.findByText(/the node is not ready yet/);
+  await screen.findByText(/the node is not ready yet/i);
   await screen.findByText("No voter can be spared: do not reboot a control node");
   const steps = await screen.findByRole("grid", { name: "Steps" });
   expect(within(steps).getAllByRole("row").slice(1).map(({ textContent }) => /(Finished|Waiting|Planned)/.exec(textContent ?? "")?.[0])).toEqual(["Finished", "Waiting", "Planned"]);
@@ -157,7 +157,7 @@ test("a stopped run is continued by the same command", async () => {
   replacement = { run: null, last: report({ stopped: { step: "join-node", title: "Title of join-node", reason: "waited for 120 minutes" } }) };
   open();
   await screen.findByText("Run the command again to continue");
-  await screen.findByText(/waited for 120 minutes/);
+  await screen.findByText(/waited for 120 minutes/i);
   await screen.findByText("atoll node replace cp-1 --kubeconfig kubeconfig");
   expect(screen.getAllByText("Stopped")).toHaveLength(2);
 });

@@ -149,7 +149,7 @@ test("other refusals are shown with their remedy", async () => {
 test("failed hosts are tried again, with credentials that are typed again", async () => {
   hosts = [boot("cp-0", { state: "done" }), boot("cp-1", { state: "failed", error: "the user name or the password is wrong" })];
   open();
-  await screen.findByText(/the user name or the password is wrong/);
+  await screen.findByText(/the user name or the password is wrong/i);
   await userEvent.click(await button("Try failed hosts again: 1"));
   await screen.findByText(/Enter the user names and passwords again/);
   expect([field("Name of row 1").value, field("Address of row 1").value, field("User name of row 1").value]).toEqual(["cp-1", "redfish://cp-1", ""]);
