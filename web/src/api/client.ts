@@ -160,12 +160,7 @@ function failure(status: number, body: unknown): ApiError {
   const [cause, remedy] = CAUSES[status] ?? CAUSES.other;
   const { message, reason } = (body ?? {}) as { message?: unknown; reason?: unknown };
   const said = [message, reason].find((text) => typeof text === "string" && text.trim() !== "") as string | undefined;
-  return new ApiError(said ? withoutValidations(said) : cause, remedy, status);
-}
-
-/** Some reasons end with all validations as JSON, which the page of the cluster shows better. */
-function withoutValidations(text: string): string {
-  return capitalized(text.replace(/\s*[{[]".*[}\]]\s*$/s, "").trim());
+  return new ApiError(said ? capitalized(said.trim()) : cause, remedy, status);
 }
 
 function parsed(text: string): unknown {

@@ -266,7 +266,7 @@ async fn unreadable_inventories_are_reported() {
     let row = has_inventory().await;
     assert_eq!(row["status"], "failure");
     assert!(row["message"].as_str().unwrap().contains(reason), "{row}");
-    assert_eq!(events().await, 1, "repeated replies are no news");
+    assert_eq!(events().await, 1, "a repeated reply emits no event");
     let causes = server
         .get(&format!("/v2/clusters/{cluster}/explain"))
         .await

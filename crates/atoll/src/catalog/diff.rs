@@ -6,6 +6,7 @@ use ::catalog::diff::diff;
 use clap::Args;
 use service::Error;
 
+use super::format::CatalogFormatArgs;
 use super::source::RegistryAccessArgs;
 use crate::output_format::OutputFormat;
 use crate::terminal;
@@ -17,16 +18,8 @@ pub(crate) struct DiffArgs {
     from: String,
     /// Newer catalog
     to: String,
-    /// Output format
-    #[arg(
-        long = "format",
-        alias = "output",
-        short_alias = 'o',
-        value_name = "FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    output: OutputFormat,
+    #[command(flatten)]
+    output: CatalogFormatArgs<OutputFormat>,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
@@ -49,7 +42,7 @@ pub(crate) fn run(arguments: &DiffArgs) -> Result<(), Error> {
         let changes =
             diff(&old, &new).map_err(|e| Error::new(format!("comparing the package {name}"), e))?;
         for change in changes {
-            terminal::print(&match arguments.output {
+            terminal::print(&match arguments.output.format {
                 OutputFormat::Text => change.to_string(),
                 OutputFormat::Json => {
                     serde_json::to_string(&change).map_err(|e| Error::new("printing", e))?

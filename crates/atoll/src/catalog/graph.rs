@@ -4,6 +4,7 @@ use ::catalog::graph;
 use clap::{Args, ValueEnum};
 use service::Error;
 
+use super::format::CatalogFormatArgs;
 use super::source::RegistryAccessArgs;
 use super::summary::with_package;
 use crate::terminal;
@@ -17,16 +18,8 @@ pub(crate) struct GraphArgs {
     package: String,
     /// Channel. Default: the default channel of the package
     channel: Option<String>,
-    /// Output format
-    #[arg(
-        long = "format",
-        alias = "output",
-        short_alias = 'o',
-        value_name = "FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    output: GraphFormat,
+    #[command(flatten)]
+    output: CatalogFormatArgs<GraphFormat>,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
@@ -60,7 +53,7 @@ pub(crate) fn run(arguments: &GraphArgs) -> Result<(), Error> {
             let reason = format!("no channel {name:?}; known channels: {}", known.join(", "));
             Error::new(doing(), reason)
         })?;
-        Ok(match output {
+        Ok(match output.format {
             GraphFormat::Mermaid => graph::mermaid(package, channel),
             GraphFormat::Dot => graph::dot(package, channel),
         })

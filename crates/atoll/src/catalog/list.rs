@@ -4,6 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use service::Error;
 
+use super::format::CatalogFormatArgs;
 use super::source::RegistryAccessArgs;
 use super::summary::{ChannelSummary, PackageSummary, each_package, with_package};
 use super::table::table;
@@ -19,16 +20,8 @@ pub(crate) struct ListArgs {
     package: Option<String>,
     /// List the entries of this channel of the package
     channel: Option<String>,
-    /// Output format
-    #[arg(
-        long = "format",
-        alias = "output",
-        short_alias = 'o',
-        value_name = "FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    output: OutputFormat,
+    #[command(flatten)]
+    output: CatalogFormatArgs<OutputFormat>,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
@@ -47,7 +40,7 @@ pub(crate) fn run(arguments: &ListArgs) -> Result<(), Error> {
             all.push(PackageSummary::of(package));
             Ok(())
         })?;
-        return print(*output, &all, packages);
+        return print(output.format, &all, packages);
     };
     let doing = || format!("reading {catalog}");
     let found = with_package(&cache, package, |package, _| {
@@ -58,7 +51,7 @@ pub(crate) fn run(arguments: &ListArgs) -> Result<(), Error> {
         Error::new(doing(), reason)
     })?;
     let Some(channel) = &arguments.channel else {
-        return print(*output, &package, channels);
+        return print(output.format, &package, channels);
     };
     let found = package.channel(channel).ok_or_else(|| {
         let known: Vec<_> = package.channels.iter().map(|it| it.name.as_str()).collect();
@@ -68,7 +61,7 @@ pub(crate) fn run(arguments: &ListArgs) -> Result<(), Error> {
         );
         Error::new(doing(), reason)
     })?;
-    print(*output, found, versions)
+    print(output.format, found, versions)
 }
 
 fn print<T: Serialize>(

@@ -8,7 +8,7 @@ use ::catalog::write::CatalogWriter;
 use clap::Args;
 use service::Error;
 
-use super::format::DocumentFormat;
+use super::format::{CatalogFormatArgs, DocumentFormat};
 use super::selection::{self, DefaultChannelArg, KeepArg};
 use super::source::RegistryAccessArgs;
 use super::summary::each_package;
@@ -25,16 +25,8 @@ pub(crate) struct PruneArgs {
     /// Folder for the pruned catalog; must be missing or empty
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// Output format
-    #[arg(
-        long = "format",
-        alias = "output",
-        short_alias = 'o',
-        value_name = "FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    output: DocumentFormat,
+    #[command(flatten)]
+    output: CatalogFormatArgs<DocumentFormat>,
     /// Keep only the heads of channels without versions
     #[arg(long)]
     heads: bool,
@@ -58,8 +50,8 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
     )
     .map_err(|reason| Error::new(doing(), reason))?;
     let cache = arguments.access.open()?.cache(catalog)?;
-    let mut writer =
-        CatalogWriter::create(to, arguments.output.into()).map_err(|e| Error::new(doing(), e))?;
+    let mut writer = CatalogWriter::create(to, arguments.output.format.into())
+        .map_err(|e| Error::new(doing(), e))?;
     let mut missing: BTreeSet<&str> = selection
         .packages
         .iter()

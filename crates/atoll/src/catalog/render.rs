@@ -7,7 +7,7 @@ use ::catalog::{Document, cores, read};
 use clap::Args;
 use service::Error;
 
-use super::format::DocumentFormat;
+use super::format::{CatalogFormatArgs, DocumentFormat};
 use super::source::RegistryAccessArgs;
 
 /// Arguments of `atoll catalog render`.
@@ -16,16 +16,8 @@ pub(crate) struct RenderArgs {
     /// Catalogs: folders, images or index.db files
     #[arg(required = true)]
     catalogs: Vec<String>,
-    /// Output format: JSON, one document per line, or YAML
-    #[arg(
-        long = "format",
-        alias = "output",
-        short_alias = 'o',
-        value_name = "FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    output: DocumentFormat,
+    #[command(flatten)]
+    output: CatalogFormatArgs<DocumentFormat>,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
@@ -38,7 +30,7 @@ pub(crate) fn run(arguments: &RenderArgs) -> Result<(), Error> {
     let mut out = BufWriter::new(io::stdout().lock());
     for catalog in &arguments.catalogs {
         let content = opener.content(catalog)?;
-        let print = |document: Document| match arguments.output {
+        let print = |document: Document| match arguments.output.format {
             DocumentFormat::Json => writeln!(out, "{}", document.json),
             DocumentFormat::Yaml => write::document(&document.json, CatalogFormat::Yaml, &mut out),
         };

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use service::Error;
 
+use super::format::CatalogFormatArgs;
 use super::source::{OpenError, RegistryAccessArgs};
 use crate::terminal;
 
@@ -16,16 +17,8 @@ use crate::terminal;
 pub(crate) struct ValidateArgs {
     /// Catalog: a folder, an index.db, or an image as in registry.example.org/catalogs/community:v4.20
     catalog: String,
-    /// Output format
-    #[arg(
-        long = "format",
-        alias = "output",
-        short_alias = 'o',
-        value_name = "FORMAT",
-        value_enum,
-        default_value_t
-    )]
-    output: VerdictFormat,
+    #[command(flatten)]
+    output: CatalogFormatArgs<VerdictFormat>,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
@@ -62,7 +55,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
     for warning in &warnings {
         terminal::notice(&warning.to_string());
     }
-    match output {
+    match output.format {
         VerdictFormat::Text => problems
             .0
             .iter()

@@ -123,8 +123,8 @@ fn row(host: &InspectedHost, inventory: &BmcInventory) -> [String; 10] {
     ]
 }
 
-/// A name and its detail. A detail that repeats the name, or its first word, stands alone, as `iLO 5 v2.72` of an `iLO 5`
-/// or `Dell PowerEdge R650` of `Dell Inc.`.
+/// A name and its detail. The name is left out where the detail repeats it, or its first word, as `iLO 5 v2.72` of an
+/// `iLO 5` or `Dell PowerEdge R650` of `Dell Inc.`.
 fn joined(name: Option<&str>, detail: Option<&str>) -> String {
     let name = name.unwrap_or_default();
     let Some(detail) = detail else {

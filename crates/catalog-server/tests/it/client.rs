@@ -107,11 +107,7 @@ impl Client {
         Q: Message + Default + 'static,
         A: Message + Default + 'static,
     {
-        let mut grpc = self.grpc.clone();
-        grpc.ready()
-            .await
-            .map_err(|error| Status::unavailable(error.to_string()))?;
-        let path: PathAndQuery = format!("/{service}/{method}").parse().unwrap();
+        let (mut grpc, path) = self.ready(service, method).await?;
         let requests = Request::new(futures_util::stream::iter(requests));
         let codec = ProstCodec::<Q, A>::default();
         let stream = grpc.streaming(requests, path, codec).await?.into_inner();
@@ -144,12 +140,21 @@ impl Client {
         Q: Message + Default + 'static,
         A: Message + Default + 'static,
     {
+        let (mut grpc, path) = self.ready(service, method).await?;
+        let codec = ProstCodec::<Q, A>::default();
+        grpc.server_streaming(request, path, codec).await
+    }
+
+    async fn ready(
+        &self,
+        service: &str,
+        method: &str,
+    ) -> Result<(Grpc<Channel>, PathAndQuery), Status> {
         let mut grpc = self.grpc.clone();
         grpc.ready()
             .await
             .map_err(|error| Status::unavailable(error.to_string()))?;
-        let path: PathAndQuery = format!("/{service}/{method}").parse().unwrap();
-        let codec = ProstCodec::<Q, A>::default();
-        grpc.server_streaming(request, path, codec).await
+        let path = format!("/{service}/{method}").parse().unwrap();
+        Ok((grpc, path))
     }
 }

@@ -78,8 +78,8 @@ impl Archive {
     fn tag(&mut self, repository: &str, tag: &str, digest: &Digest) {
         let below = format!("docker/registry/v2/repositories/{repository}/_manifests/tags/{tag}");
         self.add(format!("{below}/current/link"), digest.to_string());
-        let former = format!("{below}/index/sha256/{}/link", digest.hex());
-        self.add(former, digest.to_string());
+        let previous = format!("{below}/index/sha256/{}/link", digest.hex());
+        self.add(previous, digest.to_string());
     }
 
     /// Leaves out a blob: a previous archive has it.

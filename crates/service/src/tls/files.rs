@@ -71,7 +71,7 @@ impl TlsFiles {
     }
 }
 
-/// The lines of a list; a folder stands for all certificates in it.
+/// The lines of a list; a folder means all certificates in it.
 async fn listed(certificates: &Certificates) -> Result<Vec<ListEntry>, String> {
     match certificates {
         Certificates::Files(CertificateFiles { cert, key }) => {
@@ -98,7 +98,7 @@ async fn listed(certificates: &Certificates) -> Result<Vec<ListEntry>, String> {
     }
 }
 
-/// The entry of each certificate that a line stands for: those in its folder, or of each kind of key.
+/// The entries of a line: one for each certificate in its folder, or for each kind of key.
 async fn expanded(entry: ListEntry) -> Vec<ListEntry> {
     let bundles = if entry.bundle.is_dir() {
         certificates_in(&entry.bundle).await

@@ -28,7 +28,7 @@ pub(super) struct LineOptions {
 pub(super) struct LineDemands {
     /// Verification of client certificates; absent: none are requested.
     pub(super) verify: Option<Demand>,
-    /// Authorities of clients. A folder stands for its files.
+    /// Authorities of clients: a file, or a folder of files.
     pub(super) authorities: Option<PathBuf>,
     /// Further authorities, whose names are not sent to clients.
     pub(super) silent_authorities: Option<PathBuf>,

@@ -16,9 +16,9 @@ pub(super) struct Flag {
 pub(super) enum Meaning {
     /// The flag of ours with the same meaning.
     Is(&'static str),
-    /// The flag of ours that its negation stands for.
+    /// The equivalent of its negation.
     Not(&'static str),
-    /// The flags of ours that its negation stands for.
+    /// The equivalents of its negation.
     NotEach(&'static [&'static str]),
     /// Accepted without effect.
     Nothing,
