@@ -4,7 +4,7 @@ use ::catalog::graph;
 use clap::{Args, ValueEnum};
 use service::Error;
 
-use super::format::CatalogFormatArgs;
+use super::format::{CatalogFormatArgs, Format};
 use super::source::RegistryAccessArgs;
 use super::summary::with_package;
 use crate::terminal;
@@ -24,13 +24,16 @@ pub(crate) struct GraphArgs {
     access: RegistryAccessArgs,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GraphFormat {
     /// Mermaid, as rendered by Git forges.
-    #[default]
     Mermaid,
     /// Graphviz.
     Dot,
+}
+
+impl Format for GraphFormat {
+    const DEFAULT: &'static str = "mermaid";
 }
 
 /// Prints the graph.

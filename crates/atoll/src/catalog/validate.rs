@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use service::Error;
 
-use super::format::CatalogFormatArgs;
+use super::format::{CatalogFormatArgs, Format};
 use super::source::{OpenError, RegistryAccessArgs};
 use crate::terminal;
 
@@ -23,15 +23,18 @@ pub(crate) struct ValidateArgs {
     access: RegistryAccessArgs,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum VerdictFormat {
     /// One line per problem.
-    #[default]
     Text,
     /// JSON.
     Json,
     /// YAML.
     Yaml,
+}
+
+impl Format for VerdictFormat {
+    const DEFAULT: &'static str = "text";
 }
 
 /// Validates the catalog and prints all problems.
