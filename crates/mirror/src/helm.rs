@@ -4,6 +4,7 @@ mod chart;
 mod images;
 mod render;
 mod repository;
+mod values;
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,9 @@ use net::web::{Web, shown};
 use url::Url;
 
 use self::images::images;
-use self::render::render;
+use self::render::{ChartInput, render};
 use self::repository::Repository;
+use self::values::read_values;
 use crate::additional_images::additional_image;
 use crate::content::{SelectedImage, Why};
 use crate::json_path::JsonPath;
@@ -119,7 +121,12 @@ impl Charts {
 
     /// Collects the images of the chart in that file.
     async fn search(&mut self, path: &Path, chart: &image_set::Chart) -> Result<(), Error> {
-        let rendered = render(path).await?;
+        let values = read_values(&chart.values_files).await?;
+        let input = ChartInput {
+            path,
+            values: &values,
+        };
+        let rendered = render(input).await?;
         let paths = chart.image_paths.iter().map(|path| path.parse());
         let paths = paths.collect::<Result<Vec<JsonPath>, String>>();
         let paths = paths.map_err(|reason| Error::invalid("imagePaths", reason))?;

@@ -294,6 +294,9 @@ pub struct Chart {
         deserialize_with = "null_as_default"
     )]
     pub image_paths: Vec<String>,
+    /// Files of values for the templates, of which later ones win. The peer lacks them, so they are not in metadata.
+    #[serde(skip_serializing, deserialize_with = "null_as_default")]
+    pub values_files: Vec<String>,
     /// Platforms of multi-architecture images; none for all (`v2alpha1`).
     #[serde(skip_serializing)]
     pub platforms: Vec<Instance>,

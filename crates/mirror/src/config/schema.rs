@@ -227,6 +227,7 @@ static CHART: RecordSchema = record(&[
     text("version", &form::ANY),
     text("path", &form::PATH),
     list("imagePaths", &ValueKind::Text(&form::JSON_PATH)),
+    list("valuesFiles", &ValueKind::Text(&form::PATH)),
     list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),
 ]);
 
@@ -235,5 +236,6 @@ static LOCAL_CHART: RecordSchema = record(&[
     text("version", &form::ANY),
     text("path", &form::PATH).required(),
     list("imagePaths", &ValueKind::Text(&form::JSON_PATH)),
+    list("valuesFiles", &ValueKind::Text(&form::PATH)),
     list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),
 ]);

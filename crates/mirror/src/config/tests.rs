@@ -140,10 +140,16 @@ fn every_field_is_read() {
     assert_eq!(read.storage, Some(Storage::Registry { image, skip_tls }));
     let boot_images = read.mirror.boot_images.clone().unwrap();
     assert_eq!(boot_images.architectures, ["amd64", "aarch64"]);
-    // Metadata must not have it: the peer would refuse it.
+    // Metadata must not have it, nor files of values: the peer would refuse them.
     let written = serde_json::to_value(&read.mirror).unwrap();
     let mut expected = json(V1)["mirror"].clone();
     expected.as_object_mut().unwrap().remove("bootImages");
+    let helm = &read.mirror.helm;
+    assert_eq!(helm.local[0].values_files.len(), 2);
+    for chart in ["/helm/repositories/0/charts/0", "/helm/local/0"] {
+        let chart = expected.pointer_mut(chart).unwrap();
+        chart.as_object_mut().unwrap().remove("valuesFiles");
+    }
     assert_eq!(written, expected);
     assert_eq!(set(&json(V1).to_string()), read);
 }
@@ -199,7 +205,7 @@ fn every_field_of_the_later_version_is_read() {
 
 /// Removes members of the later version, and our own.
 fn forget(value: &mut Json) {
-    const LATER: [&str; 7] = [
+    const LATER: [&str; 8] = [
         "bootImages",
         "release",
         "kubeVirtContainer",
@@ -207,6 +213,7 @@ fn forget(value: &mut Json) {
         "targetRepo",
         "targetCatalogSourceTemplate",
         "targetTag",
+        "valuesFiles",
     ];
     match value {
         Json::Object(members) => {

@@ -1,8 +1,9 @@
 //! Charts as manifests: those with templates by the program `helm`.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -30,10 +31,20 @@ const NAMED_VERSIONS: usize = 4;
 /// Separator of documents.
 const SEPARATOR: &str = "\n---\n";
 
-/// The manifests of a chart with its default values: also those that hooks apply, without those of tests.
+/// A chart to be rendered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChartInput<'a> {
+    /// An archive or a folder.
+    pub(super) path: &'a Path,
+    /// Files of values besides the default ones; later files win.
+    pub(super) values: &'a [PathBuf],
+}
+
+/// The manifests of a chart: also those that hooks apply, without those of tests.
 ///
 /// Errors: Invalid – it is no chart, or cannot be rendered; NotFound – it is not there.
-pub(super) async fn render(path: &Path) -> Result<String, Error> {
+pub(super) async fn render(input: ChartInput<'_>) -> Result<String, Error> {
+    let path = input.path;
     let owned = path.to_owned();
     let read = tokio::task::spawn_blocking(move || Chart::read(&owned)).await;
     let chart = read
@@ -45,20 +56,24 @@ pub(super) async fn render(path: &Path) -> Result<String, Error> {
             Error::invalid(path.display().to_string(), e.to_string())
         })?;
     if chart.has_actions {
-        return rendered_for_any(PROGRAM, path, &chart.kube_version).await;
+        return rendered_for_any(PROGRAM, input, &chart.kube_version).await;
     }
     let texts: Vec<_> = chart.manifests.into_iter().map(|(_, text)| text).collect();
     Ok(texts.join(SEPARATOR))
 }
 
 /// Renders for the program's own Kubernetes version, or else for one that the chart's constraint names.
-async fn rendered_for_any(program: &str, path: &Path, constraint: &str) -> Result<String, Error> {
-    let first = match rendered(program, path, None).await {
+async fn rendered_for_any(
+    program: &str,
+    input: ChartInput<'_>,
+    constraint: &str,
+) -> Result<String, Error> {
+    let first = match rendered(program, input, None).await {
         Err(error) if error.chain().contains(KUBE_VERSION) => error,
         done => return done,
     };
     for version in kube_versions(constraint) {
-        match rendered(program, path, Some(&version)).await {
+        match rendered(program, input, Some(&version)).await {
             Err(error) if error.chain().contains(KUBE_VERSION) => {}
             done => return done,
         }
@@ -95,7 +110,12 @@ fn kube_versions(constraint: &str) -> Vec<String> {
     versions
 }
 
-async fn rendered(program: &str, path: &Path, kube_version: Option<&str>) -> Result<String, Error> {
+async fn rendered(
+    program: &str,
+    input: ChartInput<'_>,
+    kube_version: Option<&str>,
+) -> Result<String, Error> {
+    let ChartInput { path, values } = input;
     let failed = |e| Error::internal(format!("rendering {}", path.display()), e);
     let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
     let path = path.canonicalize().map_err(failed)?;
@@ -105,6 +125,7 @@ async fn rendered(program: &str, path: &Path, kube_version: Option<&str>) -> Res
         .args(["template", RELEASE])
         .arg(&path)
         .args(["--namespace", NAMESPACE, "--include-crds", "--skip-tests"])
+        .args(values.iter().map(|file| values_flag(file)))
         .args(kube_version.map(|version| format!("--kube-version={version}")))
         .stdin(Stdio::null())
         .stdout(output.try_clone().map_err(failed)?)
@@ -130,6 +151,14 @@ async fn rendered(program: &str, path: &Path, kube_version: Option<&str>) -> Res
     text(&mut output, OUTPUT_LIMIT).map_err(failed)
 }
 
+/// The program takes a list in the format of CSV.
+fn values_flag(file: &Path) -> OsString {
+    let mut flag = OsString::from("--values=\"");
+    flag.push(file.to_string_lossy().replace('"', "\"\""));
+    flag.push("\"");
+    flag
+}
+
 fn text(file: &mut File, limit: u64) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -141,16 +170,30 @@ fn text(file: &mut File, limit: u64) -> std::io::Result<String> {
 mod tests {
     use super::*;
 
+    fn without_values(path: &Path) -> ChartInput<'_> {
+        ChartInput { path, values: &[] }
+    }
+
     #[tokio::test]
     async fn the_output_of_the_program_is_used() {
         let chart = tempfile::tempdir().unwrap();
         let path = chart.path().canonicalize().unwrap();
-        let printed = rendered("echo", &path, None).await.unwrap();
-        let expected = format!(
-            "template name {} --namespace release-namespace --include-crds --skip-tests\n",
-            path.display()
-        );
-        assert_eq!(printed, expected);
+        let values = [PathBuf::from("/srv/a, \"b\".yaml")];
+        for (values, flag) in [
+            (&values[..0], ""),
+            (&values[..], r#" --values="/srv/a, ""b"".yaml""#),
+        ] {
+            let input = ChartInput {
+                path: &path,
+                values,
+            };
+            let printed = rendered("echo", input, None).await.unwrap();
+            let expected = format!(
+                "template name {} --namespace release-namespace --include-crds --skip-tests{flag}\n",
+                path.display()
+            );
+            assert_eq!(printed, expected);
+        }
     }
 
     #[test]
@@ -176,9 +219,9 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
         let program = program.to_str().unwrap();
-        let done = rendered_for_any(program, folder.path(), ">1.34.0").await;
+        let done = rendered_for_any(program, without_values(folder.path()), ">1.34.0").await;
         assert_eq!(done.unwrap(), "rendered\n");
-        let refused = rendered_for_any(program, folder.path(), ">9.0.0").await;
+        let refused = rendered_for_any(program, without_values(folder.path()), ">9.0.0").await;
         assert!(refused.unwrap_err().to_string().contains("kubeVersion"));
     }
 
@@ -192,7 +235,7 @@ mod tests {
                 "no-such-program, which is not here: install it",
             ),
         ] {
-            let error = rendered(program, chart.path(), None)
+            let error = rendered(program, without_values(chart.path()), None)
                 .await
                 .unwrap_err()
                 .to_string();
