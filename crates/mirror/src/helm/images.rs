@@ -19,8 +19,12 @@ const PATHS: [&str; 6] = [
     "{.spec.initContainers[*].image}",
     "{.spec.containers[*].image}",
 ];
-/// Name of members that have images by custom.
-const MEMBER: &str = "image";
+/// Ends of the names of members that have images by custom, in lower case.
+const MEMBERS: [&str; 3] = ["image", "imagename", "imageref"];
+/// In names of environment variables with images, in upper case. Source: operators, RELATED_IMAGE_.
+const VARIABLE: &str = "IMAGE";
+/// Numbers from here on are ports rather than tags after a name without a host.
+const LEAST_PORT: u16 = 1024;
 /// Most notes of one chart.
 const NOTES_LIMIT: usize = 100;
 
@@ -49,7 +53,7 @@ pub(super) fn images(manifests: &str, paths: &[JsonPath]) -> Result<ManifestImag
         let json = yaml_to_json(&document).map_err(|e| wrong(e.to_string()))?;
         let value: Value = serde_json::from_str(&json).map_err(|e| wrong(e.to_string()))?;
         for path in usual.iter().chain(paths) {
-            let is_certain = path.last_name().to_lowercase().ends_with(MEMBER);
+            let is_certain = is_member(path.last_name());
             let texts = path.find(&value).into_iter().filter_map(Value::as_str);
             for image in texts.flat_map(str::split_whitespace) {
                 if !is_image(image) && (!is_certain || names::reference(image).is_err()) {
@@ -81,18 +85,31 @@ pub(super) fn images(manifests: &str, paths: &[JsonPath]) -> Result<ManifestImag
     Ok(found)
 }
 
-/// Whether a text names an image: a reference with a path, a tag or a digest. A word, the address of a server or a network
-/// is none.
+/// Whether members of that name have images.
+fn is_member(name: &str) -> bool {
+    let name = name.to_lowercase();
+    MEMBERS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a text names an image: a reference with a host and a path, a tag or a digest. A word, a path, the address of a
+/// server or a network is none.
 fn is_image(text: &str) -> bool {
     if names::reference(text).is_err() {
         return false;
     }
-    match text.split_once('/') {
-        Some((address, bits)) => address.parse::<IpAddr>().is_err() || bits.parse::<u8>().is_err(),
+    let is_host = |name: &str| name.contains(['.', ':']) || name == "localhost";
+    let (first, rest) = match text.split_once('/') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (text, None),
+    };
+    match rest {
+        Some(_) if text.contains('@') => true,
+        Some(bits) if first.parse::<IpAddr>().is_ok() => bits.parse::<u8>().is_err(),
+        Some(rest) => is_host(first) || rest.contains(':'),
         None => match text.split_once(':') {
             Some((name, tag)) => {
-                let is_host = name.contains('.') || name == "localhost";
-                !is_host || tag.parse::<u16>().is_err()
+                let least = if is_host(name) { 0 } else { LEAST_PORT };
+                !tag.parse::<u16>().is_ok_and(|port| port >= least)
             }
             None => text.contains('@'),
         },
@@ -109,7 +126,7 @@ fn kind_and_name(manifest: &Value) -> String {
     format!("{kind} {name}").trim().to_owned()
 }
 
-/// The members named `image`: manifest, path, text.
+/// The members with images by their names, and environment variables: manifest, path, text.
 fn members(manifest: &Value) -> Vec<(String, String, String)> {
     let owner = kind_and_name(manifest);
     let mut found = Vec::new();
@@ -117,11 +134,15 @@ fn members(manifest: &Value) -> Vec<(String, String, String)> {
     while let Some((path, value)) = next.pop() {
         match value {
             Value::Object(members) => {
+                let variable = members.get("name").and_then(Value::as_str);
+                let is_variable = variable.is_some_and(|name| name.contains(VARIABLE));
                 for (name, value) in members {
                     let escaped = name.replace('.', "\\.");
                     let path = format!("{path}.{escaped}");
                     match value {
-                        Value::String(text) if name == MEMBER => {
+                        Value::String(text)
+                            if is_member(name) || (is_variable && name == "value") =>
+                        {
                             found.push((owner.clone(), format!("{{{path}}}"), text.clone()));
                         }
                         Value::Object(_) | Value::Array(_) => next.push((path, value)),
@@ -194,6 +215,10 @@ mod tests {
             "10.0.0.0/8",
             "http://a/b",
             "5m",
+            "redis:6379",
+            "text/html",
+            "data/cache",
+            "db.example.org:5432",
         ];
         let listed: Vec<_> = values
             .iter()
@@ -231,6 +256,22 @@ mod tests {
         let path: JsonPath = "{.spec.nodes[*].image}".parse().unwrap();
         let found = images(manifests, &[path]).unwrap();
         assert_eq!((found.images.len(), found.notes.len()), (2, 0));
+    }
+
+    #[test]
+    fn images_of_other_members_and_variables_are_named() {
+        let manifests = "kind: Deployment\nmetadata: {name: x}\nspec:\n  sidecarImage: q.io/a/side:1\n  env:\n  \
+            - {name: RELATED_IMAGE_DB, value: 'q.io/a/db@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}\n  \
+            - {name: LEVEL, value: 'q.io/a/other:1'}\n  - {name: IMAGE_POLICY, value: Always}\n  imagePullPolicy: Always\n";
+        let found = images(manifests, &[]).unwrap();
+        let [variable, sidecar] = found.notes.as_slice() else {
+            panic!("{:?}", found.notes);
+        };
+        assert!(
+            variable.contains("a/db@sha256:") && variable.contains("{.spec.env[*].value}"),
+            "{variable}"
+        );
+        assert!(sidecar.contains("add {.spec.sidecarImage}"), "{sidecar}");
     }
 
     #[test]
