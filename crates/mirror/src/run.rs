@@ -27,6 +27,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod vanishing;
 
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,7 @@ pub use plan::{
 pub use push::push_catalogs;
 pub use setup::{CatalogForm, Setup};
 use tags::TagOwners;
+pub use vanishing::{vanishing_by_copy, vanishing_by_publication};
 
 /// Selects what the set names, and prepares the content that previous runs did not mirror: to `target`, or else to archives.
 ///

@@ -10,4 +10,4 @@ mod publication;
 pub(super) use self::archives::{CompleteArchives, Transferred, archives};
 pub(super) use self::catalogs::{SentCatalogs, catalogs};
 pub(super) use self::copy::copy;
-pub(super) use self::publication::{boot_image_offers, publication};
+pub(super) use self::publication::{boot_image_offers, extract, publication};

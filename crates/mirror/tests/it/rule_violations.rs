@@ -320,7 +320,9 @@ async fn packages_that_vanish_from_a_served_catalog_are_named() {
         let run::PlannedCopy::Copy(plan) = planned.await.unwrap() else {
             panic!("nothing to copy")
         };
+        let before = run::vanishing_by_copy(setup, &prepared, &target).await;
         let outcome = run::copy(setup, prepared, *plan, &target).await.unwrap();
+        assert_eq!(before.unwrap(), outcome.notes, "dry runs name them, too");
         notes.push(outcome.notes);
     }
     assert!(notes[0].is_empty(), "{:?}", notes[0]);

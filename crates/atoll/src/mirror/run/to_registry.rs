@@ -35,6 +35,9 @@ impl RunArgs {
             let mapping = run::mapping(&prepared, target)?;
             self.write_mapping(mapping, &prepared.content, Some(target))?;
             self.write_pruning(&plan.pruning, target)?;
+            for note in run::vanishing_by_copy(setup, &prepared, target).await? {
+                terminal::notice(&note);
+            }
             return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
         }
         self.confirm_pruning(&mut plan.pruning, setup.progress)
@@ -73,6 +76,9 @@ impl RunArgs {
             let mapping = run::publication_mapping(&publication, target)?;
             self.write_mapping(mapping, &publication.content, Some(target))?;
             self.write_pruning(&publication.pruning, target)?;
+            for note in run::vanishing_by_publication(setup, &publication, target).await? {
+                terminal::notice(&note);
+            }
             return Ok(());
         }
         self.confirm_pruning(&mut publication.pruning, setup.progress)

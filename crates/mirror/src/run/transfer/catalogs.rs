@@ -1,24 +1,22 @@
 //! Operator catalogs into the target.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
-use std::num::NonZeroUsize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
-use oci_client::image::ImageLocation;
 use serde_json::Value;
 
 use super::built_image;
 use crate::content::{SelectedImage, Why};
-use crate::operators::{self, OpenedCatalog, Original};
+use crate::operators::{self, Original};
 use crate::progress::Amount;
 use crate::publish::MirrorTarget;
 use crate::results;
 use crate::run::plan::PreparedCatalog;
-use crate::run::setup::{CatalogForm, Setup, blocking};
+use crate::run::setup::{CatalogForm, Setup};
+use crate::run::vanishing::vanishing;
 
 /// A catalog to be sent.
 pub(super) struct CatalogItem<'a> {
@@ -81,61 +79,13 @@ impl SentCatalogs {
         scratch: &Path,
     ) -> Result<(), Error> {
         if setup.catalogs != CatalogForm::Original {
-            let note = vanishing(&item, target, scratch).await?;
+            let note = vanishing(item.index, &item.destination(target)?, target, scratch).await?;
             self.notes.extend(note);
         }
         let (catalog, sent) = put(setup, item, target, scratch).await?;
         self.sent.add(sent);
         self.catalogs.push(catalog);
         Ok(())
-    }
-}
-
-/// A warning with the packages of the target's catalog that its successor lacks. None where it cannot be read: it is not
-/// needed.
-///
-/// Errors: Internal – the pruned catalog cannot be read; Invalid – a name does not fit into the target.
-async fn vanishing(
-    item: &CatalogItem<'_>,
-    target: &MirrorTarget,
-    scratch: &Path,
-) -> Result<Option<String>, Error> {
-    let reference = item.destination(target)?;
-    let place = ImageLocation::Registry {
-        client: target.client.clone(),
-        reference: reference.clone(),
-    };
-    let Ok(served) = OpenedCatalog::open(place, scratch).await else {
-        return Ok(None);
-    };
-    let index = item.index.to_owned();
-    let kept = blocking(move || packages(&index)).await?;
-    let served = served.cache.package_names().into_iter();
-    let gone: Vec<_> = served.filter(|name| !kept.contains(name)).collect();
-    if gone.is_empty() {
-        return Ok(None);
-    }
-    let gone = gone.join(", ");
-    Ok(Some(format!(
-        "{reference}: packages that clusters got from it so far are no longer in it, since this set does not select them: {gone}"
-    )))
-}
-
-/// Names of the packages of a pruned catalog.
-fn packages(index: &Path) -> Result<BTreeSet<String>, Error> {
-    let failed = |e| Error::internal(format!("reading {}", index.display()), e);
-    let content = std::fs::read(index).map_err(failed)?;
-    let mut names = BTreeSet::new();
-    let files = [(index.to_owned(), content)].into_iter();
-    let read = catalog::read_files(files, NonZeroUsize::MIN, |document| {
-        if document.schema == catalog::PACKAGE {
-            names.insert(document.name);
-        }
-        Ok::<_, Infallible>(())
-    });
-    match read {
-        Ok(_) => Ok(names),
-        Err(never) => match never {},
     }
 }
 

@@ -147,7 +147,7 @@ fn graph_data(set: &Set, folder: &Path) -> Result<Option<GraphData>, Error> {
 }
 
 /// Extracts one file of the archive set.
-fn extract(set: &Set, path: &str, to: &Path) -> Result<(), Error> {
+pub(in crate::run) fn extract(set: &Set, path: &str, to: &Path) -> Result<(), Error> {
     let place = set.place(path);
     let place = place.ok_or_else(|| Error::not_found("file of the archive", path))?;
     let copied = place.open().and_then(|mut from| {
