@@ -8,6 +8,7 @@
 
 mod forget;
 mod list;
+mod other_tags;
 mod required;
 
 use std::collections::BTreeSet;
@@ -82,7 +83,12 @@ pub async fn plan(
     let mut lookups = stream::iter(wanted)
         .map(|wanted| async { (pinned_in_target(&wanted, target).await, wanted) })
         .buffered(setup.limits.parallel.max(1));
+    let mut meant = BTreeSet::new();
     while let Some((found, wanted)) = lookups.next().await {
+        meant.insert((
+            target.place(&wanted.repository)?.repository,
+            wanted.tag.clone(),
+        ));
         match found? {
             None => planned.missing += 1,
             Some(image) => match kept.why(&image) {
@@ -95,6 +101,9 @@ pub async fn plan(
             },
         }
     }
+    planned
+        .keep_named(&meant, target, setup.limits.parallel)
+        .await?;
     if mirror.platform.graph {
         planned.graph(target).await?;
     }

@@ -7,6 +7,7 @@ use model::image_set::{Helm, OperatorSelection};
 use model::mirror_metadata::MirrorMetadata;
 use oci::{Digest, Reference, Repository};
 use oci_client::image::ImageLocation;
+use uuid::Uuid;
 
 use crate::additional_images::additional_image;
 use crate::config::ImageSource;
@@ -20,12 +21,19 @@ use crate::section::Section;
 use crate::select::{SelectOptions, SelectedCatalog};
 use crate::target_view::{catalogs_of, place_of};
 
+/// Most repositories that are read for catalogs, and most tags of one.
+const CATALOGS_LIMIT: usize = 50;
+/// Words in the names of catalogs, as in redhat-operator-index.
+const CATALOG_WORDS: [&str; 3] = ["index", "catalog", "operators"];
+
 /// Images that stay, with the content that needs them.
 #[derive(Debug, Default)]
 pub(super) struct RequiredImages {
     images: BTreeMap<(Repository, Digest), String>,
     /// Repositories with images to be deleted; others are not queried.
     repositories: BTreeSet<Repository>,
+    /// Sets that have an image which is to be deleted.
+    sets: BTreeMap<(Repository, Digest), BTreeSet<Uuid>>,
     /// Warnings: content that could not be read.
     pub(super) notes: Vec<String>,
 }
@@ -84,7 +92,92 @@ impl RequiredImages {
                 }
             }
         }
+        kept.add_shared();
+        kept.add_unknown_catalogs(meant, options).await?;
         Ok(kept)
+    }
+
+    /// Catalogs of the target that no metadata names: those under other tags of the repositories from which the deletion
+    /// selects, and those in repositories that are called catalogs.
+    async fn add_unknown_catalogs(
+        &mut self,
+        meant: DeletedImages<'_>,
+        options: SelectOptions<'_>,
+    ) -> Result<(), Error> {
+        let target = meant.target;
+        for repository in self.catalog_repositories(meant).await {
+            let tags = target.client.tags(&repository).await?;
+            let (read, others) = tags.split_at(tags.len().min(CATALOGS_LIMIT));
+            if !others.is_empty() {
+                let count = others.len();
+                let note = format!(
+                    "{count} other tags of {repository} are not read: images that catalogs under them need may be listed"
+                );
+                self.notes.push(note);
+            }
+            for tag in read {
+                let other = Reference {
+                    tag: Some(tag.clone()),
+                    ..repository.clone()
+                };
+                if meant.is_chosen_from(&other) {
+                    continue;
+                }
+                match self.add_other(other, target, options).await {
+                    // Signatures and other images have tags there, too.
+                    Err(Error::Invalid { .. }) => {}
+                    done => done?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Repositories of the target that may have catalogs; none where none is deleted from.
+    async fn catalog_repositories(&mut self, meant: DeletedImages<'_>) -> BTreeSet<Reference> {
+        let places = meant.catalogs.iter().map(|it| &it.opened.place);
+        let mut found: BTreeSet<Reference> = places
+            .filter_map(|place| match place {
+                ImageLocation::Registry { reference, .. } => Some(reference.without_version()),
+                ImageLocation::Layout(_) => None,
+            })
+            .collect();
+        let MirrorTarget {
+            client,
+            registry,
+            namespace,
+            ..
+        } = meant.target;
+        let (Some(host), false) = (registry.host(), found.is_empty()) else {
+            return found;
+        };
+        let names = match client.catalog(host).await {
+            Ok(names) => names,
+            Err(error) => {
+                let cause = error.chain();
+                self.notes.push(format!("the repositories of {host} are not listed, and other catalogs there may need listed images: {cause}"));
+                return found;
+            }
+        };
+        let is_below = |name: &str| match name.strip_prefix(namespace.as_str()) {
+            Some(rest) => namespace.is_empty() || rest.starts_with('/'),
+            None => false,
+        };
+        let is_named = |name: &str| {
+            let last = name.rsplit('/').next().unwrap_or_default();
+            CATALOG_WORDS.iter().any(|word| last.contains(word))
+        };
+        let named = names.iter().filter(|name| is_below(name) && is_named(name));
+        let named = named.take(CATALOGS_LIMIT).filter_map(|name| {
+            Some(Reference {
+                registry: registry.clone(),
+                repository: name.parse().ok()?,
+                tag: None,
+                digest: None,
+            })
+        });
+        found.extend(named);
+        found
     }
 
     /// The content that needs an image of the target, if any.
@@ -181,9 +274,12 @@ impl RequiredImages {
                     && it.tag.as_str() == association.tag_symlink
                     && meant.place(it).is_some_and(|place| place == repository)
             });
-            if !is_meant {
+            let place = (repository, digest);
+            if is_meant {
+                self.sets.entry(place).or_default().insert(metadata.uid);
+            } else {
                 let why = format!("{} is in set {}", association.name, metadata.uid);
-                self.images.entry((repository, digest)).or_insert(why);
+                self.images.entry(place).or_insert(why);
             }
         }
         Ok(())
@@ -200,7 +296,11 @@ impl RequiredImages {
             let named = additional_image(image, Why::Additional)?;
             let is_same =
                 |it: &SelectedImage| (&it.repository, &it.tag) == (&named.repository, &named.tag);
-            if !meant.is_any(|it| is_same(it) && it.why.contains(&Why::Additional)) {
+            if meant.is_any(|it| is_same(it) && it.why.contains(&Why::Additional)) {
+                if let Some(place) = self.needed(&named, meant.target).await? {
+                    self.sets.entry(place).or_default().insert(metadata.uid);
+                }
+            } else {
                 let why = format!("additionalImages of set {} name it", metadata.uid);
                 self.add(&named, &why, meant.target).await?;
             }
@@ -259,19 +359,41 @@ impl RequiredImages {
         why: impl std::fmt::Display,
         target: &MirrorTarget,
     ) -> Result<(), Error> {
+        if let Some(place) = self.needed(image, target).await? {
+            self.images.entry(place).or_insert_with(|| why.to_string());
+        }
+        Ok(())
+    }
+
+    /// The image in the target, in a repository with images to be deleted.
+    async fn needed(
+        &self,
+        image: &SelectedImage,
+        target: &MirrorTarget,
+    ) -> Result<Option<(Repository, Digest)>, Error> {
         let place = place_of(image, target)?;
         if !self.repositories.contains(&place.repository) {
-            return Ok(());
+            return Ok(None);
         }
         let digest = match &place.digest {
             Some(digest) => Some(digest.clone()),
             None => target.client.manifest_digest(&place).await?,
         };
-        if let Some(digest) = digest {
-            let place = (place.repository, digest);
-            self.images.entry(place).or_insert_with(|| why.to_string());
+        Ok(digest.map(|digest| (place.repository, digest)))
+    }
+
+    /// Images of several sets stay: the deletion is of one of them.
+    fn add_shared(&mut self) {
+        for (place, sets) in std::mem::take(&mut self.sets) {
+            if sets.len() > 1 {
+                let sets: Vec<_> = sets.iter().map(Uuid::to_string).collect();
+                let why = format!(
+                    "the sets {} have it: mirror all but one of them without it first, or delete the metadata oc-mirror:UID of those that are no longer used",
+                    sets.join(" and ")
+                );
+                self.images.entry(place).or_insert(why);
+            }
         }
-        Ok(())
     }
 }
 

@@ -129,6 +129,58 @@ async fn required_images_stay_in(catalogs: CatalogForm) {
 }
 
 #[tokio::test]
+async fn images_that_other_tags_name_stay() {
+    let (source, target, folder) = filled().await;
+    for tag in ["v1", "v2"] {
+        push(
+            &target,
+            &format!("ns/acme/single:{tag}"),
+            b"single".to_vec(),
+            json!({}),
+        )
+        .await;
+    }
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
+    let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
+    let to = target.target();
+    let images = ["v1", "v2"].map(|tag| image(&source, &format!("acme/single:{tag}")));
+    let one = deleted(images[..1].to_vec());
+    let planned = deletion::plan(setup, &one, &to, false).await.unwrap();
+    assert!(planned.list.items.is_empty(), "{:?}", planned.list);
+    let [(kept, why)] = planned.kept.as_slice() else {
+        panic!("the image stays: {:?}", planned.kept);
+    };
+    assert_eq!(kept.repository.as_str(), "ns/acme/single");
+    assert!(why.contains("the tag v2,"), "{why}");
+    let both = deleted(images.to_vec());
+    let planned = deletion::plan(setup, &both, &to, false).await.unwrap();
+    assert_eq!((planned.list.items.len(), planned.kept.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn images_of_the_same_catalog_under_another_tag_stay() {
+    let (source, target, folder) = filled().await;
+    let to = target.target();
+    let catalog = reference(&target, "ns/acme/index:v1");
+    let digest = to.client.manifest_digest(&catalog).await.unwrap().unwrap();
+    let manifest = to
+        .client
+        .pull_manifest(&catalog.with_digest(digest))
+        .await
+        .unwrap();
+    let other = reference(&target, "ns/acme/index:v0");
+    to.client.push_manifest(&other, &manifest).await.unwrap();
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
+    let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
+    let planned = deletion::plan(setup, &thing(&source), &to, false)
+        .await
+        .unwrap();
+    assert!(planned.list.items.is_empty(), "{:?}", planned.list);
+    assert_eq!(planned.kept.len(), 2);
+    assert!(planned.kept[0].1.contains("index:v0"), "{:?}", planned.kept);
+}
+
+#[tokio::test]
 async fn additional_images_are_deleted_with_their_artifacts() {
     let (source, target, folder) = filled().await;
     let to = target.target();
