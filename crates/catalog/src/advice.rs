@@ -8,16 +8,8 @@ use crate::DocumentOrigin;
 use crate::cache::{CachedDocument, CatalogCache, Damaged};
 use crate::schema::decode::decode;
 use crate::schema::{BUNDLE, BundleDocument, kind};
+use crate::template::Template;
 
-/// Schemas of templates that `opm alpha render-template` expands, and catalogs do not. Source: operator-registry,
-/// `alpha/template`.
-const TEMPLATES: &[&str] = &[
-    "olm.semver",
-    "olm.template.basic",
-    "olm.template.substitutes",
-    "olm.composite",
-    "olm.composite.catalogs",
-];
 /// Most advice about one catalog.
 const LIMIT: usize = 1000;
 
@@ -38,30 +30,47 @@ impl Advice {
     pub fn of(cache: &CatalogCache) -> Result<Vec<Self>, Damaged> {
         let mut all = Vec::new();
         for line in cache.lines() {
-            if let Some(text) = advice(cache, &line)? {
-                let (file, number) = line.origin;
-                all.push(Self {
-                    origin: DocumentOrigin::new(file, number),
-                    package: line.group().to_owned(),
-                    text,
-                });
-            }
+            let text = match template(&line) {
+                Some(text) => Some(text),
+                None => object(cache, &line)?,
+            };
+            all.extend(text.map(|text| Self::at(&line, text)));
             if all.len() == LIMIT {
                 break;
             }
         }
         Ok(all)
     }
+
+    /// Advice about templates alone, for which no document is read.
+    pub fn of_templates(cache: &CatalogCache) -> Vec<Self> {
+        let lines = cache.lines();
+        let templates = lines.filter_map(|line| Some(Self::at(&line, template(&line)?)));
+        templates.take(LIMIT).collect()
+    }
+
+    fn at(line: &CachedDocument<'_>, text: String) -> Self {
+        let (file, number) = line.origin;
+        Self {
+            origin: DocumentOrigin::new(file, number),
+            package: line.group().to_owned(),
+            text,
+        }
+    }
 }
 
-fn advice(cache: &CatalogCache, line: &CachedDocument<'_>) -> Result<Option<String>, Damaged> {
-    if TEMPLATES.contains(&line.schema) {
-        let text = format!(
-            "a template of schema {:?} is served as nothing: expand it with `opm alpha render-template`, and keep it outside of the catalog or in .indexignore",
+/// Advice about a template.
+fn template(line: &CachedDocument<'_>) -> Option<String> {
+    Template::is_schema(line.schema).then(|| {
+        format!(
+            "a template of schema {:?} is served as nothing: expand it with `atoll catalog render`, and keep it outside of the catalog or in .indexignore",
             line.schema
-        );
-        return Ok(Some(text));
-    }
+        )
+    })
+}
+
+/// Advice about an object by reference in a bundle.
+fn object(cache: &CatalogCache, line: &CachedDocument<'_>) -> Result<Option<String>, Damaged> {
     if line.schema != BUNDLE {
         return Ok(None);
     }
@@ -116,6 +125,7 @@ mod tests {
 
     use super::*;
     use crate::cache::build_new;
+    use crate::template::SCHEMAS;
 
     #[test]
     fn templates_and_objects_by_reference_are_named() {
@@ -129,7 +139,7 @@ mod tests {
 {"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a.v1"}]}
 "#;
         for (object, templates, expected) in [
-            (r#"{"ref":"objects/csv.yaml"}"#, TEMPLATES, 6),
+            (r#"{"ref":"objects/csv.yaml"}"#, SCHEMAS, 6),
             (r#"{"data":"e30="}"#, &[], 0),
         ] {
             let templates = templates

@@ -9,7 +9,7 @@ mod tests;
 mod write;
 
 pub(crate) use json::to_json;
-pub(crate) use metadata::CsvMetadata;
+pub(crate) use metadata::{CsvMetadata, metadata_of_csv};
 pub use package_metadata::PackageMetadata;
 use quoted::Quoted;
 pub(crate) use write::write;

@@ -17,9 +17,11 @@ pub mod normal;
 mod problem;
 pub mod range;
 mod read;
+pub mod registry_v1;
 pub mod schema;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub mod template;
 #[cfg(test)]
 mod testing;
 pub mod version;

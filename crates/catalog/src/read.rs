@@ -19,6 +19,7 @@ use std::thread;
 use self::batch::{Batch, BatchSink};
 pub use self::cut::MAX_DOCUMENT_BYTES;
 use self::file::{FileContent, FileSource};
+use self::head::head;
 pub use self::yaml::{located, to_json as yaml_to_json};
 use crate::normal::JsonWriter;
 use crate::{CatalogProblem, CatalogProblems, Document, DocumentOrigin, Rule, walk};
@@ -65,6 +66,22 @@ pub fn read_files<E>(
         content: FileContent::Memory(content),
     });
     read_sources(sources, workers, each)
+}
+
+/// The document `json` that is at `origin`.
+///
+/// Errors: not JSON, or no document, as text.
+pub(crate) fn document(json: &str, origin: DocumentOrigin) -> Result<Document, String> {
+    let mut writer = JsonWriter::default();
+    writer.json(json).map_err(|e| e.to_string())?;
+    let head = head(&writer).map_err(|(_, text)| text)?;
+    Ok(Document {
+        schema: head.schema,
+        package: head.package,
+        name: head.name,
+        json: writer.into_text(),
+        origin,
+    })
 }
 
 /// Number of threads that run in parallel.

@@ -23,6 +23,16 @@ impl BundleVersion {
     pub fn has_build(&self) -> bool {
         !self.0.build.is_empty()
     }
+
+    /// Build metadata; empty for none.
+    pub fn build(&self) -> &str {
+        self.0.build.as_str()
+    }
+
+    /// The first two numbers.
+    pub fn major_and_minor(&self) -> (u64, u64) {
+        (self.0.major, self.0.minor)
+    }
 }
 
 impl FromStr for BundleVersion {
