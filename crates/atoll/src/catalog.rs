@@ -3,8 +3,10 @@
 //! Every catalog argument is a folder, an image or a deprecated SQLite database; of an image, only the catalog is
 //! pulled. The server of catalogs is `atoll serve catalog-server`.
 
+mod bundle;
 mod cache;
 mod diff;
+mod expansion;
 mod format;
 mod graph;
 mod list;
@@ -29,7 +31,7 @@ pub(crate) use self::table::table;
 pub(crate) enum CatalogCommand {
     /// Validate a catalog, and list all problems with file and line
     Validate(validate::ValidateArgs),
-    /// Render the documents of catalogs as file-based catalog
+    /// Render catalogs, templates and bundles as file-based catalog
     Render(render::RenderArgs),
     /// List packages with their heads, the channels of a package, or the entries of a channel
     List(list::ListArgs),

@@ -55,7 +55,7 @@ impl CatalogSource {
     /// Errors: NotFound – no such source; Unavailable, Unauthenticated, Forbidden – the registry's; Internal – an
     /// unreadable folder.
     pub async fn revision(&self, client: &Client) -> Result<Revision, Error> {
-        match self.place(client) {
+        match self.location(client) {
             Some(place) => Ok(Revision(place.digest().await?.to_string())),
             None => folder_revision(self.folder().to_owned()).await,
         }
@@ -70,7 +70,7 @@ impl CatalogSource {
         revision: &Revision,
         scratch: &Path,
     ) -> Result<CatalogFiles, Error> {
-        let Some(place) = self.place(client) else {
+        let Some(place) = self.location(client) else {
             return Ok(CatalogFiles {
                 folder: self.folder().to_owned(),
                 _staging: None,
@@ -98,7 +98,8 @@ impl CatalogSource {
         matches!(self, Self::Registry(reference) if reference.digest.is_some())
     }
 
-    fn place(&self, client: &Client) -> Option<ImageLocation> {
+    /// Location of an image; `None` for a folder.
+    pub fn location(&self, client: &Client) -> Option<ImageLocation> {
         match self {
             Self::Folder(_) => None,
             Self::Layout(layout) => Some(ImageLocation::Layout(layout.clone())),

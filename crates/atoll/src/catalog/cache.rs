@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &CacheArgs) -> Result<(), Error> {
         .map_err(|e| Error::new("starting the runtime", e))?;
     runtime.block_on(catalog_server::prepare(settings, CancellationToken::new()))?;
     if let Ok(cache) = CatalogCache::open_any(&path) {
-        for notice in notices::of(cache.report()) {
+        for notice in notices::of(&cache) {
             terminal::notice(&format!("{catalog}: {notice}"));
         }
     }

@@ -1,13 +1,15 @@
 //! Notices about packages that break rules.
 
-use ::catalog::CatalogProblems;
-use ::catalog::cache::BuildReport;
+use ::catalog::cache::CatalogCache;
+use ::catalog::{Advice, CatalogProblems};
 
 /// Packages and unread documents that are listed; `atoll catalog validate` lists all.
 const LISTED: usize = 20;
 
-/// A line for each package that is not served or that younger versions of opm refuse, and for each unread document.
-pub(super) fn of(report: &BuildReport) -> Vec<String> {
+/// A line for each package that is not served or that younger versions of opm refuse, and for each unread document and
+/// template.
+pub(super) fn of(cache: &CatalogCache) -> Vec<String> {
+    let report = cache.report();
     let not_served = report.not_served();
     let refused = not_served.iter().map(|(name, problems)| {
         let first = first(problems);
@@ -16,7 +18,10 @@ pub(super) fn of(report: &BuildReport) -> Vec<String> {
         } else {
             "is left out"
         };
-        format!("package {name} {consequence}: {first}")
+        match *name {
+            "" => format!("documents of packages without a name: {first}"),
+            name => format!("package {name} {consequence}: {first}"),
+        }
     });
     let warned = report.warned.iter();
     let warned = warned.filter(|(name, _)| !not_served.contains_key(name.as_str()));
@@ -26,7 +31,13 @@ pub(super) fn of(report: &BuildReport) -> Vec<String> {
     });
     let unread = report.unread.0.iter();
     let unread = unread.map(|problem| format!("not read: {problem}"));
-    let all: Vec<String> = unread.chain(refused).chain(warned).collect();
+    let templates = Advice::of_templates(cache).into_iter();
+    let templates = templates.map(|advice| advice.to_string());
+    let all: Vec<String> = unread
+        .chain(refused)
+        .chain(warned)
+        .chain(templates)
+        .collect();
     let more = all.len().saturating_sub(LISTED);
     let mut listed: Vec<String> = all.into_iter().take(LISTED).collect();
     if more > 0 {

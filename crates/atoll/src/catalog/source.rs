@@ -1,6 +1,7 @@
 //! Catalog arguments of the command line, and opening them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ use super::notices;
 use crate::terminal;
 use crate::up::settings::Settings;
 
+/// First bytes of SQLite databases.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
 /// Access to registries.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RegistryAccessArgs {
@@ -34,9 +38,9 @@ pub(crate) struct RegistryAccessArgs {
 
 /// Opens catalogs; its temporary files are removed with it.
 pub(crate) struct Opener {
-    client: Client,
-    runtime: Runtime,
-    scratch: Staging,
+    pub(super) client: Client,
+    pub(super) runtime: Runtime,
+    pub(super) scratch: Staging,
 }
 
 /// Error of opening a catalog.
@@ -108,6 +112,11 @@ impl Opener {
     /// Errors: a missing or unreadable catalog.
     pub(super) fn content(&self, text: &str) -> Result<CatalogFiles, Error> {
         if Path::new(text).is_file() {
+            if !is_database(Path::new(text)) {
+                let reason =
+                    "expected a folder, an image or a database: give the folder that has the file";
+                return Err(Error::new(format!("opening the file {text}"), reason));
+            }
             return self.import(text);
         }
         let source = Self::source(text)?;
@@ -176,11 +185,21 @@ impl Opener {
             }
             OpenError::Other(error) => error,
         })?;
-        for notice in notices::of(cache.report()) {
+        for notice in notices::of(&cache) {
             terminal::notice(&format!("{text}: {notice}"));
         }
         Ok(cache)
     }
+}
+
+/// Whether a file is a catalog database, or was meant as one.
+pub(super) fn is_database(path: &Path) -> bool {
+    if path.extension().is_some_and(|it| it == "db") {
+        return true;
+    }
+    let mut start = [0; DATABASE.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == DATABASE
 }
 
 /// Unique file name per catalog: several may be open at once.

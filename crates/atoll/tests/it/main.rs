@@ -5,6 +5,7 @@
 mod backup;
 mod butane;
 mod catalog;
+mod catalog_render;
 mod certs;
 #[path = "../../../mirror/tests/it/content.rs"]
 mod content;

@@ -28,7 +28,9 @@ impl Staging {
     }
 
     /// Creates a subfolder.
-    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+    ///
+    /// Blocking. Errors: Internal – it cannot be created.
+    pub fn folder(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.0.join(name);
         make(&path)?;
         Ok(path)
