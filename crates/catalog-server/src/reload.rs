@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::CatalogProblems;
 use catalog::cache::{BuildError, BuildReport, CatalogCache};
+use catalog::{Advice, CatalogProblems};
 use model::Error;
 use oci_client::Client;
 use service::health::Health;
@@ -126,6 +126,9 @@ impl CatalogReloader {
                 let (catalog, source) = (&self.config.name, &self.config.source);
                 tracing::info!(catalog, %source, %revision, packages = cache.package_count(), "catalog loaded");
                 log_problems(catalog, cache.report());
+                for advice in Advice::of_templates(&cache).iter().take(LOGGED_PROBLEMS) {
+                    tracing::warn!(catalog, %advice, "document without content for clients");
+                }
                 self.catalog.replace(cache);
                 self.served = Some(revision);
                 self.metrics.served();

@@ -169,7 +169,7 @@ impl Selected {
         self.left_out
             .extend(unusable.into_iter().map(LeftOut::Image));
         let platforms = platforms(&operator.platforms);
-        let notes = rule_violations::notes(&operator.catalog, opened.cache.report(), &choice);
+        let notes = rule_violations::notes(&operator.catalog, &opened.cache, &choice);
         self.notes.extend(notes);
         self.note_left_out(&operator.catalog, &choice);
         let wanted = wanted.into_iter().map(|wanted| SelectedImage {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use catalog::cache::{BuildReport, CatalogCache};
-use catalog::{CatalogProblem, CatalogProblems};
+use catalog::{Advice, CatalogProblem, CatalogProblems};
 use model::Error;
 use model::image_set::OperatorSelection;
 
@@ -101,7 +101,8 @@ pub(super) fn hint(report: &BuildReport) -> String {
 }
 
 /// Warnings for a run with `choice`.
-pub(crate) fn notes(catalog: &str, report: &BuildReport, choice: &Choice) -> Vec<String> {
+pub(crate) fn notes(catalog: &str, cache: &CatalogCache, choice: &Choice) -> Vec<String> {
+    let report = cache.report();
     let is_chosen = |name: &str| choice.contains_key(name);
     let mut notes = Vec::new();
     for (name, problems) in &report.warned {
@@ -128,6 +129,8 @@ pub(crate) fn notes(catalog: &str, report: &BuildReport, choice: &Choice) -> Vec
     if !unread.is_empty() {
         notes.push(format!("{catalog}: {unread}"));
     }
+    let templates = Advice::of_templates(cache).into_iter().take(LISTED);
+    notes.extend(templates.map(|advice| format!("{catalog}: {advice}")));
     notes
 }
 
