@@ -1,5 +1,6 @@
 //! A client of the installer API, for the operations that every server of the protocol has.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use host_sim::Connections;
 use model::error::chain;
 use net::resolve::Resolver;
 use net::trust;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
@@ -17,6 +18,8 @@ use crate::{DOING, Error};
 const BASE: &str = "/api/assisted-install";
 /// Longest text of a refusal. Units: characters.
 const TEXT_LIMIT: usize = 2000;
+/// Longest start of a body that is no reason. Units: characters.
+const DETAILS_LIMIT: usize = 200;
 /// Attempts of a request that the server could not answer.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);
@@ -42,8 +45,57 @@ pub struct InstallerApi {
 pub(crate) struct RequestRefusal {
     /// HTTP status.
     pub(crate) status: u16,
-    /// The reason in the body.
+    /// The reason in the body, or the start of a body without one.
     pub(crate) reason: String,
+    /// Whether the body has a reason.
+    is_explained: bool,
+}
+
+impl RequestRefusal {
+    fn new(status: StatusCode, body: &str) -> Self {
+        let json: Value = serde_json::from_str(body).unwrap_or_default();
+        let texts = ["reason", "message"].map(|member| json[member].as_str().unwrap_or_default());
+        let given = texts.into_iter().find(|text| !text.trim().is_empty());
+        let reason = match given {
+            Some(text) => text.chars().take(TEXT_LIMIT).collect(),
+            None => format!("it gave no reason, but {}", details(body)),
+        };
+        Self {
+            status: status.as_u16(),
+            reason,
+            is_explained: given.is_some(),
+        }
+    }
+
+    /// The reason; with the status, if it has none.
+    pub(crate) fn observed(&self) -> String {
+        if self.is_explained {
+            self.reason.clone()
+        } else {
+            self.to_string()
+        }
+    }
+}
+
+impl fmt::Display for RequestRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, reason, .. } = self;
+        write!(f, "the server answered {status}: {reason}")
+    }
+}
+
+/// A body without a reason, in some words.
+fn details(body: &str) -> String {
+    let words: Vec<_> = body.split_whitespace().collect();
+    let body = words.join(" ");
+    match body.chars().next() {
+        None => "an empty body".to_owned(),
+        Some('<') => "a page for browsers, as a proxy before the API sends it".to_owned(),
+        Some(_) if body.chars().count() > DETAILS_LIMIT => {
+            format!("{}…", body.chars().take(DETAILS_LIMIT).collect::<String>())
+        }
+        Some(_) => body,
+    }
 }
 
 impl InstallerApi {
@@ -139,16 +191,10 @@ impl InstallerApi {
             .map_err(|e| failure(chain(&e.without_url()).into()))?;
         let status = response.status();
         let text = response.text().await.map_err(|e| failure(e.into()))?;
-        let json: Value = serde_json::from_str(&text).unwrap_or_default();
         if status.is_success() {
-            return Ok(Ok(json));
+            return Ok(Ok(serde_json::from_str(&text).unwrap_or_default()));
         }
-        let reason = json["reason"].as_str().or(json["message"].as_str());
-        let reason = reason.unwrap_or(text.trim());
-        Ok(Err(RequestRefusal {
-            status: status.as_u16(),
-            reason: reason.chars().take(TEXT_LIMIT).collect(),
-        }))
+        Ok(Err(RequestRefusal::new(status, &text)))
     }
 }
 
@@ -156,10 +202,47 @@ impl InstallerApi {
 ///
 /// Errors: Server – it is a refusal.
 pub(crate) fn accepted(answer: Result<Value, RequestRefusal>) -> Result<Value, Error> {
-    answer.map_err(|refusal| {
-        Error::server(format!(
-            "the server answered {}: {}",
-            refusal.status, refusal.reason
-        ))
-    })
+    answer.map_err(|refusal| Error::server(refusal.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_without_a_reason_is_one_sentence() {
+        let refusal = |body: &str| RequestRefusal::new(StatusCode::BAD_GATEWAY, body);
+        for (body, text) in [
+            (
+                r#"{"code":"400","reason":"a name is taken"}"#,
+                "a name is taken",
+            ),
+            (r#"{"reason":"","message":"no token"}"#, "no token"),
+        ] {
+            let refusal = refusal(body);
+            assert!(refusal.is_explained && refusal.reason == text, "{refusal}");
+        }
+        let start = "the server answered 502: it gave no reason, but ";
+        for (body, details) in [
+            ("", "an empty body"),
+            (" \n", "an empty body"),
+            (
+                "<html>\n<h1>502</h1>",
+                "a page for browsers, as a proxy before the API sends it",
+            ),
+            ("upstream\nis away", "upstream is away"),
+            (
+                r#"{"errors":[{"path":"x"}]}"#,
+                r#"{"errors":[{"path":"x"}]}"#,
+            ),
+            (r#"["reason"]"#, r#"["reason"]"#),
+        ] {
+            let refusal = refusal(body);
+            assert!(!refusal.is_explained);
+            assert_eq!(refusal.to_string(), format!("{start}{details}"));
+        }
+        let long = refusal(&format!("{{\"fields\":[{}]}}", "1,".repeat(5000)));
+        let long = long.to_string();
+        assert!(long.ends_with('…') && long.chars().count() < 300, "{long}");
+    }
 }

@@ -116,7 +116,7 @@ pub(crate) fn of_events(events: &Value, cluster: &Value) -> Vec<SiteFinding> {
 pub(crate) fn refused(refusal: &RequestRefusal) -> SiteFinding {
     SiteFinding {
         id: "refused".to_owned(),
-        observed: refusal.reason.clone(),
+        observed: refusal.observed(),
         required: "a request that the server accepts".to_owned(),
         ..SiteFinding::default()
     }

@@ -272,7 +272,7 @@ impl<'a> PlayedInstallation<'a> {
             if let Err(refusal) = answer {
                 self.tracker.event(&RehearsalEvent::Refused {
                     host: name_of(host),
-                    reason: &refusal.reason,
+                    reason: &refusal.observed(),
                 });
             }
         }
