@@ -9,10 +9,11 @@ use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{CommaList, Problem, Setting as _};
+use service::tls::{CertificateFiles, CertificateSetting, TlsConfig};
 
 use crate::app::offer::parse_os_images;
 use crate::auth::{KeyTexts, LocalKeys};
-use crate::settings::{AuthType, BaseUrl, Settings, SslMode};
+use crate::settings::{AuthType, BaseUrl, FileBackend, Settings, SslMode};
 
 /// Optional mount of a live boot image.
 const LIVE_ISO: &str = "/data/livecd.iso";
@@ -24,19 +25,20 @@ const ISO_MAGIC: (u64, &[u8]) = (0x8001, b"CD001");
 /// Bytes of an answer that the kernel buffers for a client that does not read: without a bound, up to 4 MiB for each.
 pub(crate) const UNSENT_BYTES: u32 = 256 * 1024;
 
+/// TLS of the API, if it is served so.
+fn tls(settings: &Settings) -> Option<TlsConfig> {
+    let files = [&settings.https_cert_file, &settings.https_key_file];
+    let [Some(cert), Some(key)] = files.map(Clone::clone) else {
+        return None;
+    };
+    settings
+        .serve_https
+        .then(|| CertificateFiles { cert, key }.into())
+}
+
 impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
-        let tls = match (
-            self.serve_https,
-            &self.https_cert_file,
-            &self.https_key_file,
-        ) {
-            (true, Some(cert), Some(key)) => {
-                let (cert, key) = (cert.clone(), key.clone());
-                Some(service::tls::CertificateFiles { cert, key }.into())
-            }
-            _ => None,
-        };
+        let tls = tls(self);
         let address = SocketAddr::new(self.api_listen_address, self.api_listen_port);
         vec![Listen {
             unsent_bytes: Some(UNSENT_BYTES),
@@ -45,6 +47,39 @@ impl ServerSettings for Settings {
                 .at(&self.base_url())
                 .at(&self.callback_url())
         }]
+    }
+
+    fn certificates(&self) -> Vec<CertificateSetting> {
+        let served = tls(self);
+        let served =
+            served.map(|it| CertificateSetting::pair(it, "HTTPS_CERT_FILE", "HTTPS_KEY_FILE"));
+        let of_mirrors = Some(&self.mirror_ca_path).filter(|path| path.exists());
+        let of_bucket = self.s3_ca_file.as_ref();
+        let of_database = self.db_ca_file.as_ref();
+        let trusted = [
+            ("SERVICE_CA_CERT_PATH", self.service_ca_cert_path.as_ref()),
+            ("MIRROR_CA_PATH", of_mirrors),
+            (
+                "JWKS_CA_FILE",
+                self.jwks_ca_file
+                    .as_ref()
+                    .filter(|_| self.jwks_url.is_some()),
+            ),
+            ("BMC_CA_FILE", self.bmc_ca_file.as_ref()),
+            (
+                "S3_CA_FILE",
+                of_bucket.filter(|_| self.storage == FileBackend::S3),
+            ),
+            (
+                "DB_CA_FILE",
+                of_database.filter(|_| self.db_sslmode != SslMode::Disable),
+            ),
+        ];
+        let trusted = trusted.map(|(name, path)| CertificateSetting::trusted(name, path));
+        served
+            .into_iter()
+            .chain(trusted.into_iter().flatten())
+            .collect()
     }
 
     fn data_folders(&self) -> Vec<&Path> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use service::program::ServerSettings;
 use service::server::{Http2, HttpSettings, Listen};
 use service::settings::Problem;
-use service::tls;
+use service::tls::{self, CertificateSetting};
 
 pub use catalogs::{CatalogConfig, CatalogList};
 pub(crate) use catalogs::{UNNAMED, check_name};
@@ -105,6 +105,18 @@ impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
         let grpc = self.grpc(self.catalog_port);
         self.http().into_iter().chain([grpc]).collect()
+    }
+
+    fn certificates(&self) -> Vec<CertificateSetting> {
+        let pair =
+            |tls: Option<_>, cert, key| tls.map(|it| CertificateSetting::pair(it, cert, key));
+        let ca = self.catalog_ca_file.as_ref();
+        let all = [
+            pair(self.grpc_tls(), "GRPC_CERT_FILE", "GRPC_KEY_FILE"),
+            pair(self.https_tls(), "HTTPS_CERT_FILE", "HTTPS_KEY_FILE"),
+            CertificateSetting::trusted("CATALOG_CA_FILE", ca),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn problems(&self) -> Vec<Problem> {

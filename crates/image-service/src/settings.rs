@@ -11,7 +11,7 @@ use service::limits::{Bound, Limit, Share};
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
 use service::settings::{CommaList, JsonVar, Problem};
-use service::tls;
+use service::tls::{self, CertificateSetting};
 
 use crate::content::CHUNK;
 use crate::http::{CAPACITY, GRANTED, MAX_MEMORY, MEMORY_OF_CLIENT};
@@ -183,6 +183,20 @@ impl ServerSettings for Settings {
                 .chain(plain)
                 .collect(),
         }
+    }
+
+    fn certificates(&self) -> Vec<CertificateSetting> {
+        let served = self.tls();
+        let [of_images, of_api] = [
+            &self.os_image_download_trusted_ca_file,
+            &self.assisted_service_api_trusted_ca_file,
+        ];
+        let all = [
+            served.map(|it| CertificateSetting::pair(it, "HTTPS_CERT_FILE", "HTTPS_KEY_FILE")),
+            CertificateSetting::trusted("OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE", of_images.as_ref()),
+            CertificateSetting::trusted("ASSISTED_SERVICE_API_TRUSTED_CA_FILE", of_api.as_ref()),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn data_folders(&self) -> Vec<&Path> {

@@ -8,12 +8,13 @@ use model::Error;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::pem;
 
 /// Label in place of the star of a wildcard name, for its verification.
 const ANY_LABEL: &str = "any";
@@ -52,15 +53,8 @@ impl CertificateSummary {
 /// The certificates of a PEM text, in their order; other sections, as keys, are skipped.
 ///
 /// Errors: Invalid – no certificate, or malformed PEM.
-pub fn of_pem(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let invalid = |reason: String| Error::invalid("certificate", reason);
-    let found = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| invalid(format!("expected PEM: {e}")))?;
-    if found.is_empty() {
-        return Err(invalid(crate::NO_CERTIFICATE.to_owned()));
-    }
-    Ok(found)
+pub fn of_pem(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    pem::certificates(text).map_err(|reason| Error::invalid("certificate", reason))
 }
 
 /// Reads names and dates.
@@ -154,13 +148,8 @@ pub fn verify(
 /// Checks that the first private key in a PEM text is that of the chain's leaf.
 ///
 /// Errors: the reason, without content of the key.
-pub fn check_key(chain: &[CertificateDer<'static>], pem: &[u8]) -> Result<(), String> {
-    let key = PrivateKeyDer::from_pem_slice(pem)
-        .map_err(|_| {
-            "expected PEM with a private key, as it begins with -----BEGIN PRIVATE KEY-----; keys with a password are \
-             not read"
-                .to_owned()
-        })?;
+pub fn check_key(chain: &[CertificateDer<'static>], text: &[u8]) -> Result<(), String> {
+    let key = pem::private_key(text)?;
     match CertifiedKey::from_der(chain.to_vec(), key, &ring::default_provider()) {
         Ok(_) => Ok(()),
         Err(rustls::Error::InconsistentKeys(_)) => {

@@ -7,12 +7,9 @@
 pub mod certificate;
 pub mod masks;
 #[cfg(feature = "http-client")]
+pub mod pem;
 pub mod redirect;
 pub mod resolve;
 pub mod trust;
 #[cfg(feature = "http-client")]
 pub mod web;
-
-/// The reason why a text has no certificates, and a way out.
-const NO_CERTIFICATE: &str = "expected PEM with at least one certificate, which begins with -----BEGIN \
-                                  CERTIFICATE-----; `openssl x509 -inform der` converts a file in DER";

@@ -12,12 +12,13 @@ use rustls::client::{
     WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name,
 };
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
+
+use crate::pem;
 
 /// Hosts whose certificates are not verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,9 @@ pub fn client_config(
     unchecked: impl Into<Unchecked>,
 ) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
-    let given = ca_pem.map(certificates).transpose()?.unwrap_or_default();
+    let given = ca_pem.map(authorities).transpose();
+    let given = given.map_err(|reason| Error::invalid("CA certificates", reason))?;
+    let given = given.unwrap_or_default();
     let trust = Trust {
         roots: roots(&given, &provider)?,
         given,
@@ -71,21 +74,27 @@ pub fn client_config(
     Ok(config)
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let wrong = |reason: String| Error::invalid("CA certificates", reason);
-    let found = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| wrong(format!("expected PEM: {e}")))?;
-    if found.is_empty() {
-        return Err(wrong(crate::NO_CERTIFICATE.to_owned()));
-    }
-    if let Some(e) = found
-        .iter()
-        .find_map(|der| ParsedCertificate::try_from(der).err())
-    {
-        return Err(wrong(format!("one of them cannot be read: {e}")));
+/// The authorities of a PEM text.
+///
+/// Errors: the reason, for the path of the file: no certificate, broken PEM or DER.
+pub fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = pem::certificates(pem)?;
+    let mut roots = RootCertStore::empty();
+    for authority in &found {
+        roots
+            .add(authority.clone())
+            .map_err(|error| format!("one of its certificates cannot be read: {error}"))?;
     }
     Ok(found)
+}
+
+/// The authorities of the system.
+pub fn system_authorities() -> Vec<CertificateDer<'static>> {
+    let system = rustls_native_certs::load_native_certs();
+    for error in &system.errors {
+        tracing::debug!(%error, "some of the system's certificates cannot be read");
+    }
+    system.certs
 }
 
 /// A verifier for the roots; `None` without any, as in a container made from scratch.
@@ -94,11 +103,7 @@ fn roots(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Option<Arc<WebPkiServerVerifier>>, Error> {
     let mut roots = RootCertStore::empty();
-    let system = rustls_native_certs::load_native_certs();
-    for error in &system.errors {
-        tracing::debug!(%error, "some of the system's certificates cannot be read");
-    }
-    roots.add_parsable_certificates(system.certs);
+    roots.add_parsable_certificates(system_authorities());
     roots.add_parsable_certificates(given.iter().cloned());
     if roots.is_empty() {
         return Ok(None);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use net::pem;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -42,26 +42,17 @@ pub(crate) fn client_config(
     };
     let chain = certificates(identity.certificate, "client certificate")?;
     // The error of a wrong key does not contain it.
-    let key = PrivateKeyDer::from_pem_slice(identity.key.expose_secret().as_bytes())
+    let key = pem::private_key(identity.key.expose_secret().as_bytes())
         .map_err(|error| unusable("client key", &error))?;
     let config = config.with_client_auth_cert(chain, key);
     config.map_err(|error| unusable("client key", &error))
 }
 
 fn certificates(
-    pem: &str,
+    text: &str,
     part: &'static str,
 ) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
-    let found = CertificateDer::pem_slice_iter(pem.as_bytes())
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| unusable(part, &format_args!("expected PEM: {error}")))?;
-    if found.is_empty() {
-        return Err(unusable(
-            part,
-            &"expected PEM with a certificate, which begins with -----BEGIN CERTIFICATE-----",
-        ));
-    }
-    Ok(found)
+    pem::certificates(text.as_bytes()).map_err(|reason| unusable(part, &reason))
 }
 
 fn unusable(part: &'static str, reason: &dyn std::fmt::Display) -> CredentialError {

@@ -7,7 +7,7 @@ use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
 use service::settings::Problem;
-use service::tls::{Certificates, Passthrough, TlsConfig};
+use service::tls::{CertificateSetting, Certificates, Passthrough};
 
 use crate::files::{self, FilesSettings};
 use crate::forwards::Forwards;
@@ -124,13 +124,12 @@ impl ServerSettings for Settings {
             .collect()
     }
 
-    fn certificates(&self) -> Vec<(&'static str, TlsConfig)> {
+    fn certificates(&self) -> Vec<CertificateSetting> {
         let [_, https] = self.site_listens();
         let served = https.tls.filter(|_| self.site.is_on());
-        served
-            .map(|tls| ("CERTIFICATE_LIST", tls))
-            .into_iter()
-            .collect()
+        let list = "CERTIFICATE_LIST";
+        let served = served.map(|tls| CertificateSetting::pair(tls, list, list));
+        served.into_iter().collect()
     }
 
     fn limits(&self) -> Vec<Limit> {

@@ -7,6 +7,7 @@ use service::logs;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{Problem, Problems, Values};
+use service::tls::CertificateSetting;
 
 use crate::settings::{Driver, OWN_FILE, Settings, distribution};
 
@@ -34,6 +35,33 @@ impl ServerSettings for Settings {
                 .with(&self.http)
                 .at(self.registry_http_host.as_deref().unwrap_or_default())
         }]
+    }
+
+    fn certificates(&self) -> Vec<CertificateSetting> {
+        let served = self.tls().map(|tls| CertificateSetting::Served {
+            tls,
+            certificate: "REGISTRY_HTTP_TLS_CERTIFICATE",
+            key: "REGISTRY_HTTP_TLS_KEY",
+            clients: "REGISTRY_HTTP_TLS_CLIENTCAS",
+        });
+        let of_tokens = self.registry_auth_token_rootcertbundle.as_ref();
+        let of_bucket = self.registry_storage_s3_cafile.as_ref();
+        let of_bucket = of_bucket.filter(|_| self.driver() == Driver::S3);
+        let single = self.registry_proxy_cafile.as_ref();
+        let single = single.filter(|_| self.registry_proxy_remoteurl.is_some());
+        let trusted = [
+            ("REGISTRY_AUTH_TOKEN_ROOTCERTBUNDLE", of_tokens),
+            ("REGISTRY_STORAGE_S3_CAFILE", of_bucket),
+            ("REGISTRY_PROXY_CAFILE", single),
+        ];
+        let trusted = trusted.map(|(name, path)| CertificateSetting::trusted(name, path));
+        let upstreams = self.registry_proxy_upstreams.0.iter().enumerate();
+        let of_upstreams = upstreams.map(|(index, upstream)| {
+            let variable = format!("REGISTRY_PROXY_UPSTREAMS_{index}_CAFILE");
+            CertificateSetting::trusted(variable, upstream.cafile.as_ref())
+        });
+        let all = [served].into_iter().chain(trusted).chain(of_upstreams);
+        all.flatten().collect()
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -187,21 +187,28 @@ where
         Ok(loaded) => loaded,
         Err(problems) => return fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
     };
+    if arguments.is_serving()
+        && let Some(user) = process.run_as_user
+    {
+        // A check reads the files with the rights of that user, and changes nothing.
+        let folders = if arguments.check_config {
+            Vec::new()
+        } else {
+            settings.data_folders()
+        };
+        if let Err(error) = privileges::become_user(user, &folders) {
+            return fail(&format!("{name}: {}\n", model::error::chain(&error)), 1);
+        }
+    }
     if arguments.check_config {
         return match check_certificates(&settings, remarks) {
             Ok(remarks) => {
-                let remarks = remarks.iter().map(|remark| format!("{remark}\n"));
+                let remarks = remarks.iter().map(|remark| format!("warning: {remark}\n"));
                 let remarks = remarks.collect::<String>();
                 say(&format!("{remarks}the settings can be used\n"))
             }
             Err(problems) => fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
         };
-    }
-    if arguments.is_serving()
-        && let Some(user) = process.run_as_user
-        && let Err(error) = privileges::become_user(user, &settings.data_folders())
-    {
-        return fail(&format!("{name}: {}\n", model::error::chain(&error)), 1);
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     #[cfg(target_env = "musl")]
@@ -311,16 +318,9 @@ fn check_certificates<S: ServerSettings>(
     settings: &S,
     mut remarks: Vec<Problem>,
 ) -> Result<Vec<Problem>, Problems> {
-    let mut problems = Problems::default();
-    for (variable, config) in settings.certificates() {
-        let found = tls::check(&config);
-        let as_problem = |text: String| Problem::new(variable, text);
-        remarks.extend(found.remarks.into_iter().map(as_problem));
-        problems
-            .0
-            .extend(found.problems.into_iter().map(as_problem));
-    }
-    problems.none()?;
+    let found = tls::check(&settings.certificates());
+    Problems(found.problems).none()?;
+    remarks.extend(found.remarks);
     Ok(remarks)
 }
 

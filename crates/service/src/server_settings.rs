@@ -6,7 +6,7 @@ use crate::limits::Limit;
 use crate::logs;
 use crate::server::Listen;
 use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::tls::TlsConfig;
+use crate::tls::CertificateSetting;
 
 /// Settings of a server, as the command line needs them.
 pub trait ServerSettings: FromValues {
@@ -18,9 +18,9 @@ pub trait ServerSettings: FromValues {
         Vec::new()
     }
 
-    /// Certificates that `--check-config` checks, with the variables that name their files. A server starts without those
-    /// that cannot be used, as long as there is another.
-    fn certificates(&self) -> Vec<(&'static str, TlsConfig)> {
+    /// Certificates that `--check-config` checks: all files of them that the server opens. Of a list, a server starts
+    /// without those that cannot be used, as long as there is another.
+    fn certificates(&self) -> Vec<CertificateSetting> {
         Vec::new()
     }
 

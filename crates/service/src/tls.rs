@@ -11,10 +11,10 @@ pub(crate) mod hello;
 mod line_options;
 mod loader;
 mod passthrough;
-mod pem;
 pub(crate) mod plain_http;
 mod reload;
 mod served;
+mod signatures;
 mod suites;
 
 use std::fmt;
@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use crate::settings::Setting;
 
+pub use check::CertificateSetting;
 pub(crate) use check::check;
 pub use clients::{Clients, Demand};
 pub use control::{CertificateControl, CertificateState, CertificateStates};

@@ -10,6 +10,7 @@ use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
 use service::settings::{Problem, Secret, Setting, shown};
+use service::tls::CertificateSetting;
 use url::Url;
 
 /// Least length of a key of cookies. Units: bytes.
@@ -227,6 +228,15 @@ impl ServerSettings for Settings {
                 Listen::new(address, None).with(&self.http).at(base_url)
             })
             .into()
+    }
+
+    fn certificates(&self) -> Vec<CertificateSetting> {
+        let of_provider = self.oidc_ca_file.as_ref().filter(|_| self.has_provider());
+        let all = [
+            CertificateSetting::trusted("REGISTRY_CA_FILE", self.registry_ca_file.as_ref()),
+            CertificateSetting::trusted("OIDC_CA_FILE", of_provider),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     fn limits(&self) -> Vec<Limit> {

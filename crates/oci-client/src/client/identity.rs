@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use model::Error;
+use net::pem;
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -25,11 +24,9 @@ impl ClientIdentity {
         provider: &CryptoProvider,
     ) -> Result<Arc<dyn ResolvesClientCert>, Error> {
         let wrong = |reason: String| Error::invalid("certificate of the client", reason);
-        let chain = CertificateDer::pem_slice_iter(&self.chain_pem).collect::<Result<Vec<_>, _>>();
-        let chain = chain.map_err(|e| wrong(format!("expected PEM: {e}")))?;
-        // The error of a key may quote it.
-        let key = PrivateKeyDer::from_pem_slice(self.key_pem.expose_secret().as_bytes());
-        let key = key.map_err(|_| wrong("expected its key as PEM".to_owned()))?;
+        let chain = pem::certificates(&self.chain_pem).map_err(wrong)?;
+        let key = pem::private_key(self.key_pem.expose_secret().as_bytes());
+        let key = key.map_err(|reason| wrong(format!("its key: {reason}")))?;
         let certified = CertifiedKey::from_der(chain, key, provider);
         let certified = certified.map_err(|e| wrong(e.to_string()))?;
         Ok(Arc::new(SingleCertAndKey::from(certified)))
@@ -43,12 +40,12 @@ mod tests {
     #[test]
     fn errors_do_not_repeat_the_key() {
         let identity = ClientIdentity {
-            chain_pem: Vec::new(),
+            chain_pem: b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec(),
             key_pem: "hunter2".into(),
         };
         let provider = rustls::crypto::ring::default_provider();
         let error = identity.resolver(&provider).unwrap_err().to_string();
-        assert!(error.contains("expected its key as PEM"), "{error}");
+        assert!(error.contains("its key: no private key in it"), "{error}");
         assert!(!format!("{error}{identity:?}").contains("hunter2"));
     }
 }

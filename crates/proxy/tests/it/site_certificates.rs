@@ -207,6 +207,35 @@ async fn another_name_or_none_does_not_evade_the_demands() {
 }
 
 #[tokio::test]
+async fn signatures_are_those_of_the_line() {
+    let own = Authority::new("clients");
+    let ours = own.client(1);
+    // Keys of server and client sign by ECDSA on P-256.
+    let (site, made) = site(
+        &[("ca.pem", &own.pem)],
+        "site.pem [verify required ca-file @system-ca]\n\
+         api.pem [verify required ca-file ca.pem sigalgs ECDSA+SHA256]\n\
+         web.pem [verify required ca-file ca.pem sigalgs ECDSA+SHA256 client-sigalgs RSA-PSS+SHA256]\n",
+    )
+    .await;
+    for versions in [&[&TLS12][..], &[&TLS13]] {
+        for (sni, admitted) in [
+            ("service.site.test", false),
+            ("api.site.test", true),
+            ("web.site.test", false),
+        ] {
+            let client = SiteClient {
+                identity: Some(&ours),
+                versions,
+                ..client(&site, &made)
+            };
+            let status = client.status(sni, sni).await;
+            assert_eq!(status.is_ok(), admitted, "{sni} {versions:?}: {status:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn revoked_clients_are_refused() {
     let own = Authority::new("clients");
     let (ours, revoked) = (own.client(1), own.client(2));
@@ -262,7 +291,7 @@ async fn names_of_a_line_out_of_force_are_refused() {
         &[("empty.pem", "")],
         "site.pem\n\
          api.pem [verify required ca-file missing.pem]\n\
-         missing.pem [client-sigalgs RSA+SHA256] web.site.test\n\
+         missing.pem [force-tlsv13] web.site.test\n\
          empty.pem service.site.test\n",
     )
     .await;
@@ -285,7 +314,7 @@ async fn names_of_a_line_out_of_force_are_refused() {
     let certificates = &json_of(&body)["certificates"]["certificates"];
     for (index, reason) in [
         (1, "missing.pem: No such file"),
-        (2, "`client-sigalgs` is not supported"),
+        (2, "`force-tlsv13` is one of `bind` lines"),
         (3, "empty.pem: the file is empty"),
     ] {
         let problem = certificates[index]["problem"].as_str().unwrap();
@@ -367,7 +396,6 @@ fn the_check_of_settings_names_certificates_that_cannot_be_used() {
     let (certificate, key) = parts(&own);
     let (other, _) = parts(&made(&["other.test"]));
     let site = ("site.pem", own.bundle.as_bytes());
-    let old = expired();
     for (files, text, expected) in [
         (vec![site], "missing.pem\n", "missing.pem: No such file"),
         (
@@ -391,16 +419,26 @@ fn the_check_of_settings_names_certificates_that_cannot_be_used() {
             "x.crt: the private key is that of another certificate",
         ),
         (
-            vec![("old.pem", old.as_bytes())],
-            "old.pem\n",
-            "old.pem: the certificate has expired on 2020",
-        ),
-        (
             vec![site],
             "site.pem [verify required]\n",
             "lacks `ca-file`",
         ),
         (vec![site], "site.pem [bogus]\n", "`bogus` is not supported"),
+        (
+            vec![site],
+            "site.pem [ca-sign-file ca.pem generate-certificates]\n",
+            "`ca-sign-file` is one of `bind` lines",
+        ),
+        (
+            vec![site],
+            "site.pem [sigalgs RSA+SHA256]\n",
+            "its private key signs by none",
+        ),
+        (
+            vec![site],
+            "site.pem [verify required ca-file none/ca.pem]\n",
+            "exists of its folders",
+        ),
         (vec![site], "site.pem [alpn h2\n", "line 1: the bracket"),
         (vec![site], "# nothing\n", "names no certificate"),
     ] {
@@ -453,4 +491,12 @@ fn certificates_are_read_as_people_bring_them() {
     assert_eq!(code, Some(0), "{output}");
     assert!(output.contains("`npn` has no effect"), "{output}");
     assert!(output.contains("lacks the name other.test"), "{output}");
+    let (code, output) = checked(&[("old.pem", expired().as_bytes())], "old.pem\n");
+    assert_eq!(code, Some(0), "{output}");
+    let remark = "warning: CERTIFICATE_LIST: ";
+    assert!(output.contains(remark), "{output}");
+    assert!(
+        output.contains("old.pem: the certificate has expired on 2020"),
+        "{output}"
+    );
 }

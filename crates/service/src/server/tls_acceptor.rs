@@ -114,6 +114,7 @@ impl TlsAcceptor {
                     "the line of the server name is out of force",
                 ));
             };
+            let config = hello.agreeable(config);
             let start = StartHandshake::from_parts(hello.accepted, stream);
             let stream = start.into_stream(config).await?;
             Ok(Accepted::Decrypted(Box::new(stream), hosts))

@@ -78,8 +78,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<ListEntry>, String> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut entries = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let (line, _) = line.split_once('#').unwrap_or((line, ""));
-        let line = line.trim();
+        let line = without_comment(line).trim();
         if line.is_empty() {
             continue;
         }
@@ -91,6 +90,18 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<ListEntry>, String> {
         return Err(format!("{}: it names no certificate", path.display()));
     }
     Ok(entries)
+}
+
+/// A comment begins a line, or follows blanks: names of files may have a `#`.
+fn without_comment(line: &str) -> &str {
+    let mut marks = line.match_indices('#').map(|(at, _)| at);
+    let comment = marks.find(|at| {
+        line[..*at]
+            .chars()
+            .next_back()
+            .is_none_or(char::is_whitespace)
+    });
+    comment.map_or(line, |at| &line[..at])
 }
 
 fn entry(folder: &Path, line: &str) -> Result<ListEntry, &'static str> {
@@ -148,6 +159,8 @@ mod tests {
         assert_eq!(entries[1].names, [below, NamePattern::new("b.example")]);
         assert_eq!(entries[1].excluded, [NamePattern::new("x.b.example")]);
         assert_eq!(entries[2].names, [NamePattern::new("c.example")]);
+        let named = parse(Path::new("list"), "a#b.pem #c\n").unwrap();
+        assert_eq!(named[0].bundle, Path::new("a#b.pem"));
         let defaults = parse(Path::new("list"), "a.pem !*\nb.pem * b.example\n").unwrap();
         let is_default: Vec<_> = defaults.iter().map(|entry| entry.is_default).collect();
         assert_eq!(is_default, [false, true]);

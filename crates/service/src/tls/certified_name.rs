@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use net::pem;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::sign::{CertifiedKey, SigningKey};
 use webpki::{EndEntityCert, KeyUsage};
 
 use super::certificate_list::NamePattern;
-use super::pem;
+use super::loader::of_file;
 
 /// The proof of a server's name.
 #[derive(Debug)]
@@ -34,22 +35,21 @@ impl CertifiedName {
         (key_path, key): (&Path, &[u8]),
         provider: &CryptoProvider,
     ) -> Result<Self, String> {
-        let in_cert = |error: &dyn std::fmt::Display| format!("{}: {error}", cert_path.display());
-        let found = pem::certificates(cert_path, cert)?;
-        let private = pem::private_key(key_path, key)?;
+        let found = pem::certificates(cert).map_err(|reason| of_file(cert_path, &reason))?;
+        let private = pem::private_key(key).map_err(|reason| of_file(key_path, &reason))?;
         let signing = provider
             .key_provider
             .load_private_key(private)
             .map_err(|_| {
                 let kinds =
-                    "RSA from 2048 bits, ECDSA on P-256 or P-384, and Ed25519 are supported";
-                format!(
-                    "{}: its private key cannot be used: {kinds}",
-                    key_path.display()
+                    "RSA from 2048 bits, ECDSA on P-256 or P-384, and Ed25519 are supported: make such a key and a certificate for it";
+                of_file(
+                    key_path,
+                    &format_args!("its private key cannot be used: {kinds}"),
                 )
             })?;
-        let chain = ordered(found, &signing).map_err(|error| in_cert(&error))?;
-        let leaf = EndEntityCert::try_from(&chain[0]).map_err(|e| in_cert(&e))?;
+        let chain = ordered(found, &signing, key_path).map_err(|e| of_file(cert_path, &e))?;
+        let leaf = EndEntityCert::try_from(&chain[0]).map_err(|e| of_file(cert_path, &e))?;
         Ok(Self {
             not_before: not_before(&leaf),
             not_after: not_after(&leaf),
@@ -81,19 +81,38 @@ impl CertifiedName {
 fn ordered(
     mut found: Vec<CertificateDer<'static>>,
     key: &Arc<dyn SigningKey>,
+    key_path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, String> {
     let fits = |one: &CertificateDer<'static>| {
         let pair = CertifiedKey::new(vec![one.clone()], Arc::clone(key));
         pair.keys_match().is_ok()
     };
     let leaf = found.iter().position(fits);
-    let leaf = leaf.ok_or("the private key is that of another certificate")?;
+    let leaf = leaf.ok_or_else(|| unfit(&found, key_path))?;
     let mut chain = vec![found.remove(leaf)];
     while let Some(next) = issuer_of(chain.last(), &found) {
         chain.push(found.remove(next));
     }
     chain.append(&mut found);
     Ok(chain)
+}
+
+/// The reason why the key at `key_path` fits none of `found`.
+fn unfit(found: &[CertificateDer<'static>], key_path: &Path) -> String {
+    let malformed = found
+        .iter()
+        .find_map(|one| EndEntityCert::try_from(one).err());
+    match malformed {
+        None => {
+            let key = key_path.display();
+            format!("the private key is that of another certificate: {key}")
+        }
+        Some(webpki::Error::UnsupportedCertVersion) => {
+            "it has a certificate of version 1, without alternative names, which clients refuse: sign its request again by `openssl x509 -req -copy_extensions copy` or with `-extfile`"
+                .to_owned()
+        }
+        Some(error) => format!("a certificate in it cannot be read: {error}"),
+    }
 }
 
 /// Index of the certificate in `others` that issued `one`.
@@ -112,6 +131,13 @@ fn issuer_of(
 /// Errors: malformed DER.
 pub(super) fn names(der: &CertificateDer<'_>) -> Result<Vec<String>, webpki::Error> {
     EndEntityCert::try_from(der).map(|read| names_of(&read))
+}
+
+/// The time until which a certificate is valid; absent when it cannot be read.
+pub(super) fn expiry(der: &CertificateDer<'_>) -> Option<DateTime<Utc>> {
+    EndEntityCert::try_from(der)
+        .ok()
+        .map(|read| not_after(&read))
 }
 
 fn names_of(read: &EndEntityCert<'_>) -> Vec<String> {

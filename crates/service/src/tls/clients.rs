@@ -8,7 +8,9 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, PeerMisbehaved, RootCertStore, SignatureScheme,
+};
 
 use crate::settings::Setting;
 
@@ -71,6 +73,8 @@ pub(super) struct Verifier {
     authorities: Option<Arc<dyn ClientCertVerifier>>,
     /// For clients that have several certificates to choose from.
     hints: Vec<DistinguishedName>,
+    /// Allowed algorithms of clients' signatures; absent: all that are supported.
+    schemes: Option<Vec<SignatureScheme>>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -82,6 +86,8 @@ pub(super) struct ClientTrust {
     pub(super) hints: Vec<DistinguishedName>,
     /// Lists of every authority in a chain; empty: nothing is revoked.
     pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
+    /// Allowed algorithms of clients' signatures; absent: all that are supported.
+    pub(super) schemes: Option<Vec<SignatureScheme>>,
 }
 
 impl Verifier {
@@ -96,6 +102,7 @@ impl Verifier {
             roots,
             hints,
             revoked,
+            schemes,
         } = trust;
         let authorities = demand
             .verifies()
@@ -113,8 +120,22 @@ impl Verifier {
             own,
             authorities,
             hints,
+            schemes,
             provider,
         })
+    }
+
+    fn allows(&self, scheme: SignatureScheme) -> bool {
+        let mut schemes = self.schemes.iter().flatten();
+        self.schemes.is_none() || schemes.any(|one| *one == scheme)
+    }
+
+    /// Errors: a client that signed by an algorithm which it was not offered.
+    fn check(&self, signature: &DigitallySignedStruct) -> Result<(), rustls::Error> {
+        if self.allows(signature.scheme) {
+            return Ok(());
+        }
+        Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into())
     }
 }
 
@@ -147,6 +168,7 @@ impl ClientCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.check(dss)?;
         let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, cert, dss, algorithms)
     }
@@ -157,13 +179,15 @@ impl ClientCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.check(dss)?;
         let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, cert, dss, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        let algorithms = &self.provider.signature_verification_algorithms;
+        let mut schemes = algorithms.supported_schemes();
+        schemes.retain(|scheme| self.allows(*scheme));
+        schemes
     }
 }

@@ -1,12 +1,17 @@
 //! Contents of the files of a listener's certificates.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use net::{pem, trust};
+use rustix::process::geteuid;
+use rustls::pki_types::CertificateDer;
+
 use super::certificate_list::{self, ListEntry};
-use super::line_options::LineDemands;
-use super::{CertificateFiles, Certificates, TlsConfig, pem};
+use super::line_options::{AuthoritySource, LineDemands};
+use super::{CertificateFiles, Certificates, TlsConfig};
 
 /// Extensions of files beside certificates, which are none themselves. Source: HAProxy, `crt`.
 const BESIDE: [&str; 4] = ["issuer", "key", "ocsp", "sctl"];
@@ -40,9 +45,16 @@ pub(super) struct EntryFiles {
 /// Contents of the files that verify clients.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct TrustFiles {
-    pub(super) authorities: Vec<NamedContent>,
-    pub(super) silent_authorities: Vec<NamedContent>,
+    pub(super) authorities: AuthorityContent,
+    pub(super) silent_authorities: AuthorityContent,
     pub(super) revoked: Vec<NamedContent>,
+}
+
+/// Authorities of clients of a line.
+#[derive(Default, PartialEq, Eq)]
+pub(super) struct AuthorityContent {
+    pub(super) files: Vec<NamedContent>,
+    pub(super) of_system: Vec<CertificateDer<'static>>,
 }
 
 impl TlsFiles {
@@ -131,7 +143,7 @@ async fn certificates_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The files of a folder, by name.
-async fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+async fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries = tokio::fs::read_dir(folder).await?;
     let mut found = Vec::new();
     while let Some(entry) = entries.next_entry().await? {
@@ -161,10 +173,33 @@ impl TrustFiles {
             return Ok(Self::default());
         }
         Ok(Self {
-            authorities: contents(demands.authorities.as_deref()).await?,
-            silent_authorities: contents(demands.silent_authorities.as_deref()).await?,
+            authorities: AuthorityContent::read(demands.authorities.as_ref()).await?,
+            silent_authorities: AuthorityContent::read(demands.silent_authorities.as_ref()).await?,
             revoked: contents(demands.revoked.as_deref()).await?,
         })
+    }
+}
+
+impl AuthorityContent {
+    async fn read(source: Option<&AuthoritySource>) -> Result<Self, String> {
+        match source {
+            None => Ok(Self::default()),
+            Some(AuthoritySource::Path(path)) => Ok(Self {
+                files: contents(Some(path)).await?,
+                of_system: Vec::new(),
+            }),
+            Some(AuthoritySource::System) => {
+                let of_system = tokio::task::spawn_blocking(trust::system_authorities).await;
+                let of_system = of_system.map_err(|e| e.to_string())?;
+                if of_system.is_empty() {
+                    return Err("the system has no authorities: name a file".to_owned());
+                }
+                Ok(Self {
+                    files: Vec::new(),
+                    of_system,
+                })
+            }
+        }
     }
 }
 
@@ -224,6 +259,23 @@ pub(super) async fn content(path: &Path) -> Result<Vec<u8>, String> {
     read.map_err(|e| in_file(path, &e))
 }
 
-fn in_file(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
+fn in_file(path: &Path, error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound if path.is_symlink() => {
+            ": it is a link to a file that does not exist".to_owned()
+        }
+        io::ErrorKind::NotFound => match path.ancestors().skip(1).find(|it| it.exists()) {
+            Some(folder) if path.parent() != Some(folder) => {
+                format!(": only {} exists of its folders", folder.display())
+            }
+            _ => String::new(),
+        },
+        io::ErrorKind::IsADirectory => ": name the file in it".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            let user = geteuid().as_raw();
+            format!(": let user {user} read it, as by `chown` or a group")
+        }
+        _ => String::new(),
+    };
+    format!("{}: {error}{remedy}", path.display())
 }

@@ -1,9 +1,10 @@
 //! The first message of a TLS client.
 
 use std::io;
+use std::sync::Arc;
 
-use rustls::SignatureScheme;
 use rustls::server::{Accepted, Acceptor};
+use rustls::{ServerConfig, SignatureScheme};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -65,6 +66,22 @@ impl Hello {
     /// The schemes of signatures that the client verifies.
     pub(crate) fn signature_schemes(&self) -> Vec<SignatureScheme> {
         self.accepted.client_hello().signature_schemes().to_vec()
+    }
+
+    /// `config`, without its protocols if the client offers none of them: such a client is served without one, as by
+    /// HAProxy, where rustls would refuse it.
+    pub(crate) fn agreeable(&self, config: Arc<ServerConfig>) -> Arc<ServerConfig> {
+        let hello = self.accepted.client_hello();
+        let own = &config.alpn_protocols;
+        let is_agreed = hello.alpn().is_none_or(|mut offered| {
+            offered.any(|name| own.iter().any(|one| one.as_slice() == name))
+        });
+        if is_agreed || own.is_empty() {
+            return config;
+        }
+        let mut config = (*config).clone();
+        config.alpn_protocols.clear();
+        Arc::new(config)
     }
 
     /// The server name that the client asks for, in lower case.

@@ -3,9 +3,13 @@
 //! An option that protects is enforced, or its line is out of force: none is ignored. Source: HAProxy, `crt-list`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use rustls::SignatureScheme;
 use rustls::crypto::CryptoProvider;
+use rustls::sign::SigningKey;
 
+use super::signatures::{self, RestrictedKey};
 use super::{Demand, TlsVersion, cipher_list, suites};
 
 /// Name of the system's authorities, in place of a file.
@@ -28,10 +32,10 @@ pub(super) struct LineOptions {
 pub(super) struct LineDemands {
     /// Verification of client certificates; absent: none are requested.
     pub(super) verify: Option<Demand>,
-    /// Authorities of clients: a file, or a folder of files.
-    pub(super) authorities: Option<PathBuf>,
+    /// Authorities of clients.
+    pub(super) authorities: Option<AuthoritySource>,
     /// Further authorities, whose names are not sent to clients.
-    pub(super) silent_authorities: Option<PathBuf>,
+    pub(super) silent_authorities: Option<AuthoritySource>,
     /// Revoked client certificates.
     pub(super) revoked: Option<PathBuf>,
     /// Whether clients do not get the names of the authorities.
@@ -44,8 +48,33 @@ pub(super) struct LineDemands {
     ciphersuites: Option<String>,
     /// Groups of the key exchange.
     curves: Option<String>,
+    /// The one group of the key exchange, unless there are `curves`.
+    ecdhe: Option<String>,
+    /// Algorithms of signatures; absent: all that are supported.
+    sigalgs: Option<Vec<SignatureScheme>>,
+    /// Algorithms of clients' signatures; absent: `sigalgs`.
+    client_sigalgs: Option<Vec<SignatureScheme>>,
     /// Reasons for which the line is out of force.
     pub(super) problems: Vec<String>,
+}
+
+/// Where authorities of clients are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AuthoritySource {
+    /// Those of the system.
+    System,
+    /// A file, or a folder of files.
+    Path(PathBuf),
+}
+
+impl From<PathBuf> for AuthoritySource {
+    fn from(path: PathBuf) -> Self {
+        if path.ends_with(SYSTEM_AUTHORITIES) {
+            Self::System
+        } else {
+            Self::Path(path)
+        }
+    }
 }
 
 /// Options of HAProxy, by the form of their value and how they change those of their line.
@@ -57,21 +86,28 @@ enum LineOption {
     Parsed(fn(&mut LineDemands, &str) -> Result<(), String>),
     /// It has no effect here and protects nothing; with the number of its values.
     Ignored(usize),
+    /// It is one of a listener, which HAProxy refuses in lists; with the number of its values.
+    OfListener(usize),
 }
 
+/// Source: HAProxy, `ssl_crtlist_kws`, `ckch_conf_kws` and `bind_kws`.
 static OPTIONS: &[(&str, LineOption)] = &[
+    ("accept-proxy", LineOption::OfListener(0)),
     ("allow-0rtt", LineOption::Ignored(0)),
     (
         "alpn",
         LineOption::Text(|it, value| it.alpn = Some(protocols(&value))),
     ),
+    ("ca-ignore-err", LineOption::OfListener(1)),
+    ("ca-sign-file", LineOption::OfListener(1)),
+    ("ca-sign-pass", LineOption::OfListener(1)),
     (
         "ca-file",
-        LineOption::File(|it, path| it.demands.authorities = Some(path)),
+        LineOption::File(|it, path| it.demands.authorities = Some(path.into())),
     ),
     (
         "ca-verify-file",
-        LineOption::File(|it, path| it.demands.silent_authorities = Some(path)),
+        LineOption::File(|it, path| it.demands.silent_authorities = Some(path.into())),
     ),
     (
         "ciphers",
@@ -82,30 +118,67 @@ static OPTIONS: &[(&str, LineOption)] = &[
         LineOption::Text(|it, value| it.demands.ciphersuites = Some(value)),
     ),
     (
+        "client-sigalgs",
+        LineOption::Parsed(|it, value| {
+            it.client_sigalgs = Some(signatures::evaluate(value)?);
+            Ok(())
+        }),
+    ),
+    (
         "crl-file",
         LineOption::File(|it, path| it.demands.revoked = Some(path)),
     ),
+    ("crt", LineOption::OfListener(1)),
+    ("crt-ignore-err", LineOption::OfListener(1)),
+    ("crt-list", LineOption::OfListener(1)),
     (
         "curves",
         LineOption::Text(|it, value| it.demands.curves = Some(value)),
     ),
+    ("default-crt", LineOption::OfListener(1)),
     (
         "ecdhe",
-        LineOption::Text(|it, value| it.demands.curves = Some(value)),
+        LineOption::Text(|it, value| it.demands.ecdhe = Some(value)),
     ),
+    ("force-sslv3", LineOption::OfListener(0)),
+    ("force-tlsv10", LineOption::OfListener(0)),
+    ("force-tlsv11", LineOption::OfListener(0)),
+    ("force-tlsv12", LineOption::OfListener(0)),
+    ("force-tlsv13", LineOption::OfListener(0)),
+    ("generate-certificates", LineOption::OfListener(0)),
     ("issuer", LineOption::Ignored(1)),
     ("key", LineOption::File(|it, path| it.key = Some(path))),
+    ("ktls", LineOption::Ignored(1)),
     ("no-alpn", LineOption::Flag(|it| it.alpn = Some(Vec::new()))),
     (
         "no-ca-names",
         LineOption::Flag(|it| it.demands.hides_authorities = true),
     ),
+    ("no-sslv3", LineOption::OfListener(0)),
+    ("no-strict-sni", LineOption::OfListener(0)),
+    ("no-tls-tickets", LineOption::OfListener(0)),
+    ("no-tlsv10", LineOption::OfListener(0)),
+    ("no-tlsv11", LineOption::OfListener(0)),
+    ("no-tlsv12", LineOption::OfListener(0)),
+    ("no-tlsv13", LineOption::OfListener(0)),
     ("npn", LineOption::Ignored(1)),
     ("ocsp", LineOption::Ignored(1)),
     ("ocsp-update", LineOption::Ignored(1)),
+    ("prefer-client-ciphers", LineOption::OfListener(0)),
     ("sctl", LineOption::Ignored(1)),
+    (
+        "sigalgs",
+        LineOption::Parsed(|it, value| {
+            it.sigalgs = Some(signatures::evaluate(value)?);
+            Ok(())
+        }),
+    ),
+    ("ssl", LineOption::OfListener(0)),
     ("ssl-max-ver", LineOption::Parsed(ssl_max_ver)),
     ("ssl-min-ver", LineOption::Parsed(ssl_min_ver)),
+    ("strict-sni", LineOption::OfListener(0)),
+    ("tls-ticket-keys", LineOption::OfListener(1)),
+    ("tls-tickets", LineOption::OfListener(0)),
     ("verify", LineOption::Parsed(verify)),
 ];
 
@@ -159,6 +232,14 @@ impl LineOptions {
                 }
                 self.ignored.push(word.to_owned());
             }
+            LineOption::OfListener(values) => {
+                for _ in 0..*values {
+                    value()?;
+                }
+                return Err(format!(
+                    "option `{word}` is one of `bind` lines, as in HAProxy: remove it from the list"
+                ));
+            }
         }
         Ok(())
     }
@@ -172,6 +253,9 @@ impl LineDemands {
             || self.ciphers.is_some()
             || self.ciphersuites.is_some()
             || self.curves.is_some()
+            || self.ecdhe.is_some()
+            || self.sigalgs.is_some()
+            || self.client_sigalgs.is_some()
             || !self.problems.is_empty()
     }
 
@@ -212,18 +296,46 @@ impl LineDemands {
                 ));
             }
         }
-        if let Some(names) = &self.curves {
+        let curves = self.curves.as_ref().map(|names| ("curves", names));
+        let ecdhe = self.ecdhe.as_ref().map(|name| ("ecdhe", name));
+        if let Some((option, names)) = curves.or(ecdhe) {
             provider.kx_groups.retain(|group| {
                 let own = format!("{:?}", group.name());
                 list(names).any(|name| group_name(name).eq_ignore_ascii_case(&own))
             });
             if provider.kx_groups.is_empty() {
                 return Err(format!(
-                    "option `curves {names}`: it allows none of X25519, P-256 and P-384, which are supported"
+                    "option `{option} {names}`: it allows none of X25519, P-256 and P-384, which are supported"
                 ));
             }
         }
         Ok(())
+    }
+
+    /// `key`, which signs by the allowed algorithms alone.
+    ///
+    /// Errors: by none of them.
+    pub(super) fn restricted(
+        &self,
+        key: Arc<dyn SigningKey>,
+        minimum: TlsVersion,
+    ) -> Result<Arc<dyn SigningKey>, String> {
+        let Some(allowed) = self.sigalgs.clone() else {
+            return Ok(key);
+        };
+        let key = RestrictedKey { key, allowed };
+        if !key.signs(self.versions(minimum).all(|it| it == TlsVersion::Tls13)) {
+            return Err(
+                "option `sigalgs`: its private key signs by none of these algorithms".to_owned(),
+            );
+        }
+        Ok(Arc::new(key))
+    }
+
+    /// The allowed algorithms of clients' signatures; absent: all that are supported.
+    pub(super) fn of_clients(&self) -> Option<&[SignatureScheme]> {
+        let own = self.client_sigalgs.as_ref();
+        own.or(self.sigalgs.as_ref()).map(Vec::as_slice)
     }
 
     fn combination(&self) -> Result<(), String> {
@@ -233,17 +345,6 @@ impl LineDemands {
                 "option `verify` lacks `ca-file`, the authorities of client certificates"
                     .to_owned(),
             );
-        }
-        let of_system = Path::new(SYSTEM_AUTHORITIES);
-        let authorities = [&self.authorities, &self.silent_authorities];
-        if authorities
-            .into_iter()
-            .flatten()
-            .any(|path| path.ends_with(of_system))
-        {
-            return Err(format!(
-                "the authorities of the system, `{SYSTEM_AUTHORITIES}`, sign no clients of a site: name a file"
-            ));
         }
         if self.versions(TlsVersion::Tls12).next().is_none() {
             return Err("no version of TLS is between `ssl-min-ver` and `ssl-max-ver`".to_owned());
@@ -323,13 +424,17 @@ mod tests {
         let demands = &options.demands;
         assert_eq!(demands.problems, [""; 0]);
         assert_eq!(demands.verify, Some(Demand::RequireAndVerify));
-        let files = [
-            &demands.authorities,
-            &demands.silent_authorities,
-            &demands.revoked,
-        ];
-        let expected = ["/certs/ca.pem", "/etc/root.pem", "/certs/crl.pem"];
-        assert_eq!(files.map(Clone::clone), expected.map(|it| Some(it.into())));
+        let files = [&demands.authorities, &demands.silent_authorities];
+        let expected = ["/certs/ca.pem", "/etc/root.pem"].map(PathBuf::from);
+        let expected = expected.map(|it| Some(AuthoritySource::Path(it)));
+        assert_eq!(files.map(Clone::clone), expected);
+        assert_eq!(
+            demands.revoked.as_deref(),
+            Some(Path::new("/certs/crl.pem"))
+        );
+        let of_system = parse("verify required ca-file @system-ca").demands;
+        assert_eq!(of_system.authorities, Some(AuthoritySource::System));
+        assert_eq!(of_system.problems, [""; 0]);
         assert!(demands.hides_authorities && demands.protects());
         assert_eq!(demands.minimum, Some(TlsVersion::Tls12));
         assert_eq!(options.ignored, ["allow-0rtt", "npn"]);
@@ -344,7 +449,14 @@ mod tests {
         ] {
             assert!(!parse(harmless).demands.protects(), "{harmless}");
         }
-        for protecting in ["ssl-min-ver TLSv1.3", "curves P-256", "ciphers HIGH"] {
+        for protecting in [
+            "ssl-min-ver TLSv1.3",
+            "curves P-256",
+            "ecdhe prime256v1",
+            "ciphers HIGH",
+            "sigalgs RSA+SHA256",
+            "client-sigalgs RSA+SHA256",
+        ] {
             assert!(parse(protecting).demands.protects(), "{protecting}");
         }
     }
@@ -353,11 +465,18 @@ mod tests {
     fn an_option_that_might_protect_is_never_ignored() {
         for (text, reason) in [
             ("bogus", "`bogus` is not supported"),
-            ("alpn h2 client-sigalgs RSA+SHA256", "`client-sigalgs`"),
+            ("alpn h2 sigalgs FOO+SHA256", "`FOO+SHA256` is no signature"),
+            (
+                "client-sigalgs RSA+SHA1",
+                "none of those that are supported",
+            ),
+            (
+                "ca-sign-file x generate-certificates",
+                "`ca-sign-file` is one of `bind`",
+            ),
             ("verify", "`verify` lacks its value"),
             ("verify maybe ca-file ca.pem", "expected none, optional"),
             ("verify required", "lacks `ca-file`"),
-            ("verify required ca-file @system-ca", "name a file"),
             ("ssl-min-ver TLSv1.4", "expected TLSv1.2 or TLSv1.3"),
             ("ssl-max-ver TLSv1.1", "only TLSv1.2 and TLSv1.3"),
             (
@@ -388,6 +507,7 @@ mod tests {
         assert_eq!(left(text), Ok((6, 1, 3)));
         assert_eq!(left("curves X25519:P-521:secp384r1"), Ok((6, 3, 2)));
         assert_eq!(left("ecdhe prime256v1"), Ok((6, 3, 1)));
+        assert_eq!(left("curves X25519:P-256 ecdhe prime256v1"), Ok((6, 3, 2)));
         assert_eq!(
             left("ciphers AES128-SHA ssl-min-ver TLSv1.3"),
             Ok((0, 3, 3))

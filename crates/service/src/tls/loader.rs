@@ -1,7 +1,9 @@
 //! The certificates of a listener, made of the contents of their files.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use net::{pem, trust};
 use rustls::crypto::CryptoProvider;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
@@ -10,9 +12,9 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use super::certificate_list::{ListEntry, NamePattern};
 use super::certified_name::{self, CertifiedName};
 use super::clients::{ClientTrust, Verifier};
-use super::files::{self, EntryFiles, NamedContent, TlsFiles};
+use super::files::{self, AuthorityContent, EntryFiles, NamedContent, TlsFiles};
 use super::served::{Doubt, ServedCertificate, ServedIdentity};
-use super::{TlsConfig, TlsVersion, pem, suites};
+use super::{TlsConfig, TlsVersion, suites};
 use crate::clock;
 
 /// A certificate that cannot be used.
@@ -104,7 +106,10 @@ impl Loader {
             .restrict(&mut provider)
             .map_err(|reason| format!("{}: {reason}", entry.bundle.display()))?;
         let provider = Arc::new(provider);
-        let own = certified(files, &provider)?;
+        let mut own = certified(files, &provider)?;
+        own.key.key = demands
+            .restricted(own.key.key, self.config.minimum)
+            .map_err(|reason| of_file(&entry.bundle, &reason))?;
         let doubts = doubts(entry, &own);
         report(entry, &doubts);
         let versions: Vec<&SupportedProtocolVersion> = demands
@@ -160,22 +165,26 @@ impl Loader {
         let demands = &files.entry.options.demands;
         let (demand, own, trust) = match (demands.verify, &self.config.clients) {
             (Some(demand), _) => {
-                let files = files.trust.as_ref().map_err(String::clone)?;
-                let mut roots = roots(&files.authorities)?;
+                let bundle = &files.entry.bundle;
+                let files = files.trust.as_ref();
+                let files = files.map_err(|reason| of_file(bundle, reason))?;
+                let mut roots = all_roots(&files.authorities)?;
                 let hints = if demands.hides_authorities {
                     Vec::new()
                 } else {
                     roots.subjects()
                 };
-                roots.extend(self::roots(&files.silent_authorities)?.roots);
+                roots.extend(all_roots(&files.silent_authorities)?.roots);
                 let mut revoked = Vec::new();
                 for (path, text) in &files.revoked {
-                    revoked.extend(pem::revocations(path, text)?);
+                    let lists = pem::revocations(text).map_err(|reason| of_file(path, &reason))?;
+                    revoked.extend(lists);
                 }
                 let trust = ClientTrust {
                     roots,
                     hints,
                     revoked,
+                    schemes: demands.of_clients().map(<[_]>::to_vec),
                 };
                 (demand, None, trust)
             }
@@ -185,6 +194,7 @@ impl Loader {
                     hints: roots.subjects(),
                     roots,
                     revoked: Vec::new(),
+                    schemes: None,
                 };
                 let leaf = own.key.cert.first().cloned();
                 (clients.demand, leaf, trust)
@@ -235,7 +245,7 @@ fn in_place_of(
     }
     let names = if entry.names.is_empty() {
         let cert = files.cert.as_ref().ok();
-        let chain = cert.and_then(|cert| pem::certificates(&entry.bundle, cert).ok());
+        let chain = cert.and_then(|cert| pem::certificates(cert).ok());
         let names = chain.map(|chain| {
             let names = chain
                 .iter()
@@ -263,7 +273,7 @@ fn certified(files: &EntryFiles, provider: &CryptoProvider) -> Result<CertifiedN
     let bundle = &files.entry.bundle;
     let cert = files.cert.as_ref().map_err(String::clone)?;
     // First, since the key may be in the same file.
-    pem::certificates(bundle, cert)?;
+    pem::certificates(cert).map_err(|reason| of_file(bundle, &reason))?;
     if let Some((path, key)) = files.key.as_ref().map_err(String::clone)? {
         return CertifiedName::load((bundle, cert), (path, key), provider);
     }
@@ -276,13 +286,23 @@ fn certified(files: &EntryFiles, provider: &CryptoProvider) -> Result<CertifiedN
     ))
 }
 
+fn all_roots(authorities: &AuthorityContent) -> Result<RootCertStore, String> {
+    let mut found = roots(&authorities.files)?;
+    found.add_parsable_certificates(authorities.of_system.iter().cloned());
+    Ok(found)
+}
+
+/// A reason with the path of its file.
+pub(super) fn of_file(path: &Path, reason: &dyn std::fmt::Display) -> String {
+    format!("{}: {reason}", path.display())
+}
+
 fn roots(authorities: &[NamedContent]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for (path, text) in authorities {
-        for authority in pem::certificates(path, text)? {
-            roots
-                .add(authority)
-                .map_err(|e| format!("{}: {e}", path.display()))?;
+        let found = trust::authorities(text).map_err(|reason| of_file(path, &reason))?;
+        for authority in found {
+            roots.add(authority).map_err(|e| of_file(path, &e))?;
         }
     }
     Ok(roots)
