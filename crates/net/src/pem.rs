@@ -17,6 +17,9 @@ const CERTIFICATE: &str = "certificate";
 const BEGIN: &[u8] = b"-----BEGIN ";
 /// The same in base64.
 const BEGIN_IN_BASE64: &[u8] = b"LS0tLS1CRUdJTi";
+/// A line end as in JSON and in variables.
+const ESCAPED_LINE_END: &[u8] = b"\\n";
+const ESCAPED: &str = "its lines end with the two characters \\n: replace them by line ends";
 /// Labels in an error.
 const SHOWN_LABELS: usize = 5;
 
@@ -25,20 +28,26 @@ pub fn unmarked(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
-/// The text as one parser reads it that knows no byte-order marks and no older labels. Marks are also before later
+/// The text without byte-order marks, missing line ends and older labels, which the parser does not know. Marks are also before later
 /// sections, where marked files were joined. Source: OpenSSL, `PEM_STRING_X509_OLD` and `PEM_STRING_X509_TRUSTED`.
 fn normalised(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut text = Cow::Borrowed(bytes);
     for (from, to) in [
         (BYTE_ORDER_MARK, &b""[..]),
+        // Files without a line end that were joined.
+        (b"----------BEGIN ", b"-----\n-----BEGIN "),
         (b" X509 CERTIFICATE-----", b" CERTIFICATE-----"),
         (b" TRUSTED CERTIFICATE-----", b" CERTIFICATE-----"),
     ] {
-        if text.windows(from.len()).any(|part| part == from) {
+        if has(&text, from) {
             text = Cow::Owned(replaced(&text, from, to));
         }
     }
     text
+}
+
+fn has(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|found| found == part)
 }
 
 fn replaced(mut text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
@@ -95,9 +104,8 @@ pub fn private_key(bytes: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
 
 /// The remark on an encrypted key, if the file has one.
 fn encrypted(bytes: &[u8]) -> Option<String> {
-    let mut headers = bytes.windows(ENCRYPTED_HEADER.len());
-    let is_encrypted = headers.any(|it| it == ENCRYPTED_HEADER)
-        || labels(bytes).iter().any(|label| label == ENCRYPTED_LABEL);
+    let is_encrypted =
+        has(bytes, ENCRYPTED_HEADER) || labels(bytes).iter().any(|label| label == ENCRYPTED_LABEL);
     is_encrypted.then(|| {
         "its private key is encrypted, and there is no passphrase: decrypt it by `openssl pkey -in FILE -out KEY`"
             .to_owned()
@@ -131,6 +139,9 @@ fn fault(error: &pem::Error) -> String {
         ),
         pem::Error::Base64Decode(_) => {
             "a section is not base64, or its end is missing: copy the file again".to_owned()
+        }
+        pem::Error::IllegalSectionStart { line } if has(line, ESCAPED_LINE_END) => {
+            ESCAPED.to_owned()
         }
         pem::Error::IllegalSectionStart { .. } => {
             "the first line of a section does not end with -----: copy the file again".to_owned()
@@ -176,14 +187,13 @@ fn lack(bytes: &[u8], expected: &str) -> String {
 
 /// The reason why a text without sections has none.
 fn without_sections(bytes: &[u8], expected: &str) -> String {
-    let has = |part: &[u8]| bytes.windows(part.len()).any(|found| found == part);
-    if has(b"\\n") && has(BEGIN) {
-        return "its lines end with the two characters \\n: replace them by line ends".to_owned();
+    if has(bytes, ESCAPED_LINE_END) && has(bytes, BEGIN) {
+        return ESCAPED.to_owned();
     }
-    if has(BEGIN) {
+    if has(bytes, BEGIN) {
         return "its lines are indented: remove the blanks before -----BEGIN".to_owned();
     }
-    if has(BEGIN_IN_BASE64) {
+    if has(bytes, BEGIN_IN_BASE64) {
         return "it is PEM in base64, as in a Secret: decode it by `base64 -d`".to_owned();
     }
     format!(
@@ -265,6 +275,7 @@ mod tests {
                 b"key: -----BEGIN CERTIFICATE-----\\nAA==\\n",
                 "two characters \\n",
             ),
+            (b"-----BEGIN CERTIFICATE-----\\nAA==\\n", "two characters \\n"),
             (b"  -----BEGIN CERTIFICATE-----\n", "its lines are indented"),
             (b"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1J", "`base64 -d`"),
         ] {
@@ -281,10 +292,9 @@ mod tests {
             |label: &str| format!("-----BEGIN {label}-----\nMIIBAA==\n-----END {label}-----\n");
         let [own, old, trusted] =
             ["", "X509 ", "TRUSTED "].map(|kind| section(&format!("{kind}CERTIFICATE")));
-        let text = format!(
-            "\u{feff}{own}\u{feff}{old}{trusted}\u{feff}{}",
-            section("PRIVATE KEY")
-        );
+        // The last two are of a file without a line end.
+        let (trusted, key) = (trusted.trim_end(), section("PRIVATE KEY"));
+        let text = format!("\u{feff}{own}\u{feff}{old}{trusted}{key}");
         assert_eq!(certificates(text.as_bytes()).unwrap().len(), 3);
         assert!(private_key(text.as_bytes()).is_ok() && has_private_key(text.as_bytes()));
     }

@@ -201,14 +201,9 @@ where
         }
     }
     if arguments.check_config {
-        return match check_certificates(&settings, remarks) {
-            Ok(remarks) => {
-                let remarks = remarks.iter().map(|remark| format!("warning: {remark}\n"));
-                let remarks = remarks.collect::<String>();
-                say(&format!("{remarks}the settings can be used\n"))
-            }
-            Err(problems) => fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
-        };
+        let remarks = remarks.iter().map(|remark| format!("warning: {remark}\n"));
+        let remarks = remarks.collect::<String>();
+        return say(&format!("{remarks}the settings can be used\n"));
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     #[cfg(target_env = "musl")]
@@ -249,22 +244,18 @@ pub(crate) struct LoadedSettings<S> {
     pub(crate) values: Values,
 }
 
-/// Reads and checks the settings.
+/// Reads and checks the settings; with `--check-config` their certificates, too.
 ///
 /// Errors: all problems.
 pub(crate) fn load<S: ServerSettings>(
     arguments: &ServerArgs,
 ) -> Result<LoadedSettings<S>, Problems> {
-    let (loaded, mut problems) = parse::<S>(arguments)?;
-    for problem in loaded.settings.problems() {
-        // A variable that does not parse is reported already.
-        if problems
-            .0
-            .iter()
-            .all(|reported| reported.variable != problem.variable)
-        {
-            problems.0.push(problem);
-        }
+    let (mut loaded, mut problems) = parse::<S>(arguments)?;
+    problems.add(loaded.settings.problems());
+    if arguments.check_config {
+        let found = tls::check(&loaded.settings.certificates());
+        problems.add(found.problems);
+        loaded.remarks.extend(found.remarks);
     }
     problems.none()?;
     Ok(loaded)
@@ -309,19 +300,6 @@ fn parse<S: ServerSettings>(
         values,
     };
     Ok((loaded, problems))
-}
-
-/// `remarks`, and those on the certificates.
-///
-/// Errors: problems of the certificates.
-fn check_certificates<S: ServerSettings>(
-    settings: &S,
-    mut remarks: Vec<Problem>,
-) -> Result<Vec<Problem>, Problems> {
-    let found = tls::check(&settings.certificates());
-    Problems(found.problems).none()?;
-    remarks.extend(found.remarks);
-    Ok(remarks)
 }
 
 /// Raises the limit of open files to the hard limit: connections are files, and many systems start with 1024.

@@ -75,6 +75,8 @@ struct SiteClient<'a> {
     trusted: Vec<CertificateDer<'static>>,
     identity: Option<&'a ClientIdentity>,
     versions: &'a [&'static SupportedProtocolVersion],
+    /// Application protocols that it offers.
+    protocols: &'a [&'a str],
 }
 
 impl SiteClient<'_> {
@@ -96,6 +98,11 @@ impl SiteClient<'_> {
             }
         };
         config.enable_sni = !sni.is_empty();
+        config.alpn_protocols = self
+            .protocols
+            .iter()
+            .map(|it| it.as_bytes().to_vec())
+            .collect();
         let name = if sni.is_empty() { "api.site.test" } else { sni };
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let stream = TcpStream::connect(self.site.at.https).await?;
@@ -139,6 +146,7 @@ fn client<'a>(site: &'a SiteWorld, own: &[Made; 2]) -> SiteClient<'a> {
         trusted: vec![wildcard, own[0].der.clone(), own[1].der.clone()],
         identity: None,
         versions: ALL_VERSIONS,
+        protocols: &[],
     }
 }
 
@@ -203,6 +211,21 @@ async fn another_name_or_none_does_not_evade_the_demands() {
     for host in ["api.site.test", "web.site.test", "service.site.test"] {
         let status = admitted.status("web.site.test", host).await.unwrap();
         assert_eq!(status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn clients_without_a_protocol_of_the_line_are_served() {
+    let (site, made) = site(&[], "site.pem\napi.pem [alpn h2]\nweb.pem [no-alpn]\n").await;
+    for protocols in [&["http/1.1"][..], &["spdy/1", "http/1.1"], &["ftp"]] {
+        for name in ["service.site.test", "api.site.test", "web.site.test"] {
+            let client = SiteClient {
+                protocols,
+                ..client(&site, &made)
+            };
+            let status = client.status(name, name).await;
+            assert_eq!(status.unwrap(), 200, "{name} {protocols:?}");
+        }
     }
 }
 

@@ -32,6 +32,13 @@ impl fmt::Display for Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
+    /// Adds those of variables that are not reported yet: one that does not parse has further problems.
+    pub(crate) fn add(&mut self, further: Vec<Problem>) {
+        let is_new = |problem: &Problem| self.0.iter().all(|one| one.variable != problem.variable);
+        let further: Vec<_> = further.into_iter().filter(is_new).collect();
+        self.0.extend(further);
+    }
+
     /// Errors: itself, unless it is empty.
     pub(crate) fn none(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }

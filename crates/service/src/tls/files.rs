@@ -95,6 +95,9 @@ async fn listed(certificates: &Certificates) -> Result<Vec<ListEntry>, String> {
             Ok(vec![entry])
         }
         Certificates::List(folder) if folder.is_dir() => {
+            if certificates_in(folder).await.is_empty() {
+                return Err(format!("{}: no certificate is in it", folder.display()));
+            }
             let entry = ListEntry {
                 bundle: folder.clone(),
                 ..ListEntry::default()

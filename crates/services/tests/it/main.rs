@@ -211,6 +211,12 @@ fn both_files_of_a_pair_are_reported() {
     let (code, text) = files.checked("catalog-server", &settings);
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("3 settings cannot be used"), "{text}");
+    // Also beside one that is refused without a look at its content.
+    let absent = files.path("none.key");
+    let settings = [("HTTPS_CERT_FILE", &*empty), ("HTTPS_KEY_FILE", &absent)];
+    let (code, text) = files.checked("api-server", &settings);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("2 settings cannot be used"), "{text}");
 }
 
 #[test]
