@@ -17,12 +17,14 @@ macro_rules! reflection {
     ($version:ident, $build:ident) => {
         pub(super) mod $version {
             use tonic_reflection::pb::$version::server_reflection_client::ServerReflectionClient;
+            use tonic_reflection::pb::$version::server_reflection_request::MessageRequest;
             use tonic_reflection::pb::$version::server_reflection_response::MessageResponse;
             use tonic_reflection::pb::$version::server_reflection_server::{
                 ServerReflection, ServerReflectionServer,
             };
             use tonic_reflection::pb::$version::{
-                ErrorResponse, ServerReflectionRequest, ServerReflectionResponse,
+                ErrorResponse, ExtensionNumberResponse, ServerReflectionRequest,
+                ServerReflectionResponse,
             };
 
             use super::*;
@@ -71,10 +73,31 @@ macro_rules! reflection {
                 S::ResponseBody:
                     HttpBody<Data = Bytes, Error: Into<axum::BoxError> + Send> + Send + 'static,
             {
-                let call = stream::iter([request.clone()]);
+                let extended = match &request.message_request {
+                    Some(MessageRequest::AllExtensionNumbersOfType(name)) => Some(name.clone()),
+                    _ => None,
+                };
+                let mut asked = request.clone();
+                if let Some(name) = &extended {
+                    // tonic gives the same answer for every name, known or not.
+                    asked.message_request =
+                        Some(MessageRequest::FileContainingSymbol(name.clone()));
+                }
+                let call = stream::iter([asked]);
                 let mut responses = client.server_reflection_info(call).await?.into_inner();
                 match responses.message().await {
-                    Ok(Some(response)) => Ok(response),
+                    Ok(Some(mut response)) => {
+                        if let Some(base_type_name) = extended {
+                            let numbers = ExtensionNumberResponse {
+                                base_type_name,
+                                extension_number: Vec::new(),
+                            };
+                            response.original_request = Some(request);
+                            response.message_response =
+                                Some(MessageResponse::AllExtensionNumbersResponse(numbers));
+                        }
+                        Ok(response)
+                    }
                     Ok(None) => Err(Status::internal("reflection gave no response")),
                     Err(status) if status.code() == Code::NotFound => {
                         Ok(ServerReflectionResponse {

@@ -111,6 +111,8 @@ async fn an_unknown_name_does_not_end_the_reflection() {
     let asks = [
         MessageRequest::FileContainingSymbol("api.Nothing".to_owned()),
         MessageRequest::FileByFilename("nothing.proto".to_owned()),
+        MessageRequest::AllExtensionNumbersOfType("api.Nothing".to_owned()),
+        MessageRequest::AllExtensionNumbersOfType("api.Package".to_owned()),
         MessageRequest::FileContainingSymbol("api.Registry".to_owned()),
     ];
     let requests = asks.map(|ask| ServerReflectionRequest {
@@ -135,11 +137,16 @@ async fn an_unknown_name_does_not_end_the_reflection() {
         let [
             MessageResponse::ErrorResponse(symbol),
             MessageResponse::ErrorResponse(file),
+            MessageResponse::ErrorResponse(extended),
+            MessageResponse::AllExtensionNumbersResponse(numbers),
             MessageResponse::FileDescriptorResponse(_),
         ] = &answers[..]
         else {
             panic!("{answers:?}")
         };
-        assert_eq!((symbol.error_code, file.error_code), (5, 5));
+        let codes = [symbol, file, extended].map(|error| error.error_code);
+        assert_eq!(codes, [5; 3]);
+        assert_eq!(numbers.base_type_name, "api.Package");
+        assert!(numbers.extension_number.is_empty());
     }
 }
