@@ -10,9 +10,10 @@ use model::Error;
 
 use crate::Credentials;
 
-/// Reads the logins from `file`; by default, from the first of the usual files that exists.
+/// Reads the logins from `file`, or else from the one that `REGISTRY_AUTH_FILE` names; by default from all the usual files
+/// that exist: of those with a login for a registry, the first counts. A usual file that cannot be read is passed over.
 ///
-/// Errors: Invalid – an unreadable or malformed file.
+/// Errors: Invalid – a named file that is missing, unreadable or malformed.
 pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
     // A file that a flag or variable names must exist.
     if let Some(file) = file
@@ -21,12 +22,15 @@ pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
     {
         return read(&file)?.ok_or_else(|| invalid(&file, &"it does not exist"));
     }
+    let mut all = Credentials::anonymous();
     for file in usual_files() {
-        if let Some(credentials) = read(&file)? {
-            return Ok(credentials);
-        }
+        all = match read(&file) {
+            Ok(Some(credentials)) => all.then(credentials),
+            Ok(None) => all,
+            Err(error) => all.then_unreadable(error.chain()),
+        };
     }
-    Ok(Credentials::anonymous())
+    Ok(all)
 }
 
 /// Authentication files of podman and docker, in order. The variables are theirs, not settings of ours.
@@ -41,10 +45,19 @@ fn usual_files() -> impl Iterator<Item = PathBuf> {
             path.join("config.json")
         }
     });
-    let containers = [path("XDG_RUNTIME_DIR"), config_home];
-    let containers = containers.map(|folder| Some(folder?.join("containers/auth.json")));
+    // Logins of users without a session, as of root in scripts.
+    let per_user = || {
+        PathBuf::from(format!(
+            "/run/containers/{}",
+            rustix::process::getuid().as_raw()
+        ))
+    };
+    let runtime = Some(path("XDG_RUNTIME_DIR").map_or_else(
+        || per_user().join("auth.json"),
+        |folder| folder.join("containers/auth.json"),
+    ));
+    let config = config_home.map(|folder| folder.join("containers/auth.json"));
     let fallback = home.map(|home| home.join(".docker/config.json"));
-    let [runtime, config] = containers;
     [docker, runtime, config, fallback].into_iter().flatten()
 }
 

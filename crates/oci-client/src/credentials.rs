@@ -1,41 +1,46 @@
 //! Logins for registries, from a pull secret or from credential helpers.
 
+mod entries;
 mod helper;
 mod login;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use model::Error;
 use secrecy::SecretString;
-use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use oci::Repository;
+use oci::{Repository, is_docker_hub};
+
+use entries::Entries;
 
 pub use login::Login;
 
-/// Limit of cached logins of helpers; beyond it, helpers are run again.
+/// Limit of cached answers of helpers; beyond it, helpers are run again.
 const ASKED_LIMIT: usize = 1024;
-const DOCKER: &str = "docker.io";
-const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
+const DOCKER_HUB: &str = "docker.io";
 
 /// Logins by registry host, or by host and a path below it.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
-    logins: BTreeMap<String, Login>,
-    /// Registries whose entries cannot be read.
-    unreadable: BTreeSet<String>,
-    /// Credential helpers by registry.
-    helpers: BTreeMap<String, String>,
-    /// Credential helper of all other registries.
-    store: Option<String>,
+    /// Authentication files: of those with a login for a registry, the first counts.
+    files: Vec<AuthFile>,
     /// In the place of all others.
     everywhere: Option<Everywhere>,
-    /// Cached logins of helpers, by registry. The lock is held while a helper runs.
-    asked: Arc<Mutex<BTreeMap<String, Option<Login>>>>,
+    /// Cached answers of helpers, by helper and registry. The lock is held while a helper runs.
+    asked: Arc<Mutex<BTreeMap<(String, String), HelperAnswer>>>,
+}
+
+/// The secret of a helper, or the text of its failure.
+type HelperAnswer = Result<Option<RegistrySecret>, String>;
+
+/// An authentication file.
+#[derive(Debug, Clone)]
+enum AuthFile {
+    Read(Box<Entries>),
+    /// The reason why it cannot be read.
+    Unreadable(String),
 }
 
 /// Access to all registries.
@@ -45,19 +50,29 @@ enum Everywhere {
     Token(SecretString),
 }
 
-#[derive(Deserialize)]
-struct PullSecret {
-    auths: BTreeMap<String, AuthEntry>,
+/// The secret for a registry.
+#[derive(Debug, Clone)]
+pub(crate) enum RegistrySecret {
+    Login(Login),
+    /// A refresh token of OAuth 2, which the registry's token service exchanges.
+    IdentityToken(SecretString),
 }
 
-#[derive(Deserialize)]
-struct AuthEntry {
-    #[serde(default)]
-    auth: String,
-    #[serde(default)]
-    username: String,
-    #[serde(default)]
-    password: String,
+/// Result of the search for a login.
+#[derive(Debug, Default)]
+pub(crate) struct FoundSecret {
+    pub(crate) secret: Option<RegistrySecret>,
+    /// Reasons of entries, files and helpers that were passed over.
+    pub(crate) passed_over: Vec<String>,
+}
+
+impl FoundSecret {
+    /// The reasons, as the end of a sentence.
+    pub(crate) fn remarks(&self) -> String {
+        self.passed_over
+            .iter()
+            .fold(String::new(), |all, reason| all + "; " + reason)
+    }
 }
 
 impl Credentials {
@@ -93,7 +108,12 @@ impl Credentials {
     /// Adds `login` for `registry` (`host[:port]`, or with a path).
     #[must_use]
     pub fn with(mut self, registry: impl Into<String>, login: Login) -> Self {
-        self.logins.insert(registry.into(), login);
+        if !matches!(self.files.last(), Some(AuthFile::Read(_))) {
+            self.files.push(AuthFile::Read(Box::default()));
+        }
+        if let Some(AuthFile::Read(entries)) = self.files.last_mut() {
+            entries.insert(registry.into(), login);
+        }
         self
     }
 
@@ -102,207 +122,160 @@ impl Credentials {
     /// Errors: Invalid – no such JSON, or an entry without a readable login. The text never repeats a secret.
     pub fn from_pull_secret(text: &str) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("pull_secret", reason);
-        // serde's own message may quote the offending value.
-        let secret: PullSecret = serde_json::from_str(text).map_err(|e| {
-            wrong(format!(
-                "expected JSON with the member auths, failed at line {} column {}",
-                e.line(),
-                e.column()
-            ))
-        })?;
-        secret
-            .auths
-            .into_iter()
-            .map(|(registry, entry)| {
-                let login = entry.login().ok_or_else(|| {
-                    wrong(format!(
-                        "the entry of {registry} has no auth of the form base64(user:password)"
-                    ))
-                })?;
-                Ok((normalized(&registry).to_owned(), login))
-            })
-            .collect::<Result<_, _>>()
-            .map(|logins| Self {
-                logins,
-                ..Self::default()
-            })
+        let entries = Entries::parse(text)?;
+        let has_auths =
+            serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}'))
+                .is_ok_and(|file| file["auths"].is_object());
+        if !has_auths {
+            return Err(wrong("expected JSON with the member auths".to_owned()));
+        }
+        match entries.without_login() {
+            Some(reason) => Err(wrong(reason)),
+            None => Ok(Self::of(entries)),
+        }
     }
 
     /// Parses an authentication file of container tools: a pull secret that may have no logins, and may name credential
-    /// helpers. An entry that cannot be read stops only requests to its registry.
+    /// helpers. An entry that cannot be read is passed over.
     ///
     /// Errors: Invalid – not such a file.
     pub fn from_auth_file(text: &str) -> Result<Self, Error> {
-        let file: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        let Some(file) = file.as_object() else {
-            return Self::from_pull_secret(text);
-        };
-        let mut auths = match file.get("auths") {
-            Some(serde_json::Value::Object(auths)) => auths.clone(),
-            Some(_) => return Self::from_pull_secret(text),
-            None => serde_json::Map::new(),
-        };
-        auths.retain(|_, entry| !has_no_secret(entry));
-        let (mut logins, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
-        for (registry, entry) in auths {
-            let registry = normalized(&registry).to_owned();
-            let entry: Option<AuthEntry> = serde_json::from_value(entry).ok();
-            match entry.and_then(AuthEntry::login) {
-                Some(login) => drop(logins.insert(registry, login)),
-                None => drop(unreadable.insert(registry)),
-            }
-        }
-        let wrong = |member| {
-            let reason = format!("expected names of programs in the member {member}");
-            Error::invalid("pull_secret", reason)
-        };
-        let helpers = match file.get("credHelpers") {
-            Some(helpers) => serde_json::from_value::<BTreeMap<String, String>>(helpers.clone())
-                .map_err(|_| wrong("credHelpers"))?,
-            None => BTreeMap::new(),
-        };
-        let store = match file.get("credsStore") {
-            Some(serde_json::Value::String(store)) => Some(store.clone()),
-            Some(_) => return Err(wrong("credsStore")),
-            None => None,
-        };
-        let helpers = helpers.into_iter();
-        Ok(Self {
-            helpers: helpers
-                .map(|(registry, name)| (normalized(&registry).to_owned(), name))
-                .collect(),
-            store: store.filter(|name| !name.is_empty()),
-            logins,
-            unreadable,
-            everywhere: None,
-            asked: Arc::default(),
-        })
+        Entries::parse(text).map(Self::of)
     }
 
-    /// The login for `repository` of `registry`: that of its credential helper, else [`Self::lookup`], else that of the
-    /// default credential helper. Each helper runs once.
+    fn of(entries: Entries) -> Self {
+        Self {
+            files: vec![AuthFile::Read(Box::new(entries))],
+            ..Self::default()
+        }
+    }
+
+    /// Adds the logins of a further file, for registries without one so far.
+    #[must_use]
+    pub(crate) fn then(mut self, further: Self) -> Self {
+        self.files.extend(further.files);
+        self
+    }
+
+    /// Adds a further file that cannot be read, which refusals of registries without a login name.
+    #[must_use]
+    pub(crate) fn then_unreadable(mut self, reason: String) -> Self {
+        self.files.push(AuthFile::Unreadable(reason));
+        self
+    }
+
+    /// The login for `repository` of `registry`: in each file, that of its credential helper, else [`Self::lookup`], else
+    /// that of the default credential helper. Each helper runs once.
     ///
-    /// Errors: Invalid – a helper that fails, is missing, or exceeds its timeout; an entry that cannot be read.
+    /// Errors: Invalid – none was found, and an entry cannot be read, or a helper fails, is missing, or exceeds its
+    /// timeout; an identity token, which is for registries alone.
     pub async fn login(
         &self,
         registry: &str,
         repository: Option<&Repository>,
     ) -> Result<Option<Login>, Error> {
-        if let Some(everywhere) = &self.everywhere {
-            return Ok(match everywhere {
-                Everywhere::Login(login) => Some(login.clone()),
-                Everywhere::Token(_) => None,
-            });
-        }
-        let registry = normalized(registry);
-        if let Some(name) = self.helpers.get(registry) {
-            return self.ask(name, registry).await;
-        }
-        if let Some(entry) = self.unreadable_entry(registry, repository) {
-            let reason =
-                format!("the entry of {entry} has no auth of the form base64(user:password)");
-            return Err(Error::invalid("the registry logins", reason));
-        }
-        match (self.lookup(registry, repository), &self.store) {
-            (Some(login), _) => Ok(Some(login.clone())),
-            (None, Some(name)) => self.ask(name, registry).await,
-            (None, None) => Ok(None),
+        let found = self.find(registry, repository).await;
+        let wrong = |reason: String| Error::invalid("the registry logins", reason);
+        match found.secret {
+            Some(RegistrySecret::Login(login)) => Ok(Some(login)),
+            Some(RegistrySecret::IdentityToken(_)) => Err(wrong(format!(
+                "{registry} has an identity token: log in with a password"
+            ))),
+            None if found.passed_over.is_empty() => Ok(None),
+            None => Err(wrong(found.passed_over.join("; "))),
         }
     }
 
-    async fn ask(&self, name: &str, registry: &str) -> Result<Option<Login>, Error> {
-        let mut asked = self.asked.lock().await;
-        if let Some(login) = asked.get(registry) {
-            return Ok(login.clone());
+    /// As [`Self::login`]; entries that cannot be used are passed over.
+    pub(crate) async fn find(
+        &self,
+        registry: &str,
+        repository: Option<&Repository>,
+    ) -> FoundSecret {
+        let mut found = FoundSecret::default();
+        if let Some(everywhere) = &self.everywhere {
+            if let Everywhere::Login(login) = everywhere {
+                found.secret = Some(RegistrySecret::Login(login.clone()));
+            }
+            return found;
         }
-        let login = helper::ask(name, registry).await?;
+        let registry = normalized(registry);
+        let registry = registry.as_str();
+        for file in &self.files {
+            let entries = match file {
+                AuthFile::Read(entries) => entries,
+                AuthFile::Unreadable(reason) => {
+                    found.passed_over.push(reason.clone());
+                    continue;
+                }
+            };
+            let unusable = entries.unusable(registry, repository);
+            found.passed_over.extend(unusable);
+            let helper = entries.helpers.get(registry);
+            let own = entries.secret(registry, repository).cloned();
+            let helper = helper.or(entries.store.as_ref().filter(|_| own.is_none()));
+            let answer = match helper {
+                Some(name) => self.ask(name, registry).await,
+                None => Ok(own),
+            };
+            match answer {
+                Ok(Some(secret)) => {
+                    found.secret = Some(secret);
+                    break;
+                }
+                Ok(None) => {}
+                Err(reason) => found.passed_over.push(reason),
+            }
+        }
+        found
+    }
+
+    async fn ask(&self, name: &str, registry: &str) -> HelperAnswer {
+        let mut asked = self.asked.lock().await;
+        let key = (name.to_owned(), registry.to_owned());
+        if let Some(answer) = asked.get(&key) {
+            return answer.clone();
+        }
+        let answer = helper::ask(name, registry).await.map_err(|e| e.chain());
         if asked.len() >= ASKED_LIMIT {
             asked.clear();
         }
-        asked.insert(registry.to_owned(), login.clone());
-        Ok(login)
+        asked.insert(key, answer.clone());
+        answer
     }
 
-    /// The login for `repository` of `registry`: the entry with the longest path wins.
+    /// The login for `repository` of `registry` that a file has: the entry with the longest path wins.
     pub fn lookup(&self, registry: &str, repository: Option<&Repository>) -> Option<&Login> {
-        let mut paths = paths(normalized(registry), repository);
-        paths.find_map(|path| self.logins.get(&path))
-    }
-
-    /// The unreadable entry that is closer to a repository than every login.
-    fn unreadable_entry(&self, registry: &str, repository: Option<&Repository>) -> Option<String> {
-        let is_known =
-            |path: &String| self.logins.contains_key(path) || self.unreadable.contains(path);
-        let closest = paths(registry, repository).find(is_known)?;
-        self.unreadable.contains(&closest).then_some(closest)
-    }
-}
-
-impl AuthEntry {
-    fn login(self) -> Option<Login> {
-        if self.auth.is_empty() {
-            let known = !self.username.is_empty();
-            return known.then(|| Login {
-                user: self.username,
-                password: self.password.into(),
-            });
+        let registry = normalized(registry);
+        let mut secrets = self.files.iter().filter_map(|file| match file {
+            AuthFile::Read(entries) => entries.secret(&registry, repository),
+            AuthFile::Unreadable(_) => None,
+        });
+        match secrets.next()? {
+            RegistrySecret::Login(login) => Some(login),
+            RegistrySecret::IdentityToken(_) => None,
         }
-        let text = String::from_utf8(STANDARD.decode(self.auth.trim()).ok()?).ok()?;
-        let (user, password) = text.split_once(':')?;
-        let known = !user.is_empty();
-        // Docker's own tool may pad the password with NUL bytes.
-        let password = password.trim_end_matches('\0');
-        known.then(|| Login {
-            user: user.to_owned(),
-            password: password.into(),
-        })
     }
 }
 
-/// The names of entries for a repository, the longest first.
-fn paths(registry: &str, repository: Option<&Repository>) -> impl Iterator<Item = String> {
-    let longest =
-        repository.map_or_else(|| registry.to_owned(), |name| format!("{registry}/{name}"));
-    std::iter::successors(Some(longest), |path| {
-        path.rfind('/').map(|parent| path[..parent].to_owned())
-    })
-}
-
-/// Whether an entry is the placeholder of a registry whose login is in a credential helper, or that had a login once.
-fn has_no_secret(entry: &serde_json::Value) -> bool {
-    let is_empty = |name: &&str| {
-        let value = &entry[*name];
-        value.is_null() || value == ""
-    };
-    (entry.is_null() || entry.is_object()) && ["auth", "username"].iter().all(is_empty)
-}
-
-/// Whether a name is that of Docker Hub, the only registry whose name is not its host.
-pub(crate) fn is_docker_hub(registry: &str) -> bool {
-    registry == DOCKER || DOCKER_HOSTS.contains(&registry)
-}
-
-/// The host of a key: old tools write it as a URL, and docker's tools that of their own registry.
-fn normalized(registry: &str) -> &str {
-    let name = without_scheme(registry);
-    if is_docker_hub(name) { DOCKER } else { name }
-}
-
-fn without_scheme(registry: &str) -> &str {
-    let host = registry
-        .strip_prefix("https://")
-        .or_else(|| registry.strip_prefix("http://"));
-    match host {
-        Some(host) => host
-            .trim_end_matches('/')
-            .trim_end_matches("/v1")
-            .trim_end_matches("/v2"),
-        None => registry.trim_end_matches('/'),
+/// The name of a registry; Docker Hub has several.
+fn canonical_registry(registry: &str) -> &str {
+    if is_docker_hub(registry) {
+        DOCKER_HUB
+    } else {
+        registry
     }
+}
+
+/// The name by which entries are looked up.
+fn normalized(registry: &str) -> String {
+    canonical_registry(&registry.to_lowercase()).to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use proptest::prelude::*;
     use secrecy::ExposeSecret as _;
 
@@ -364,45 +337,174 @@ mod tests {
         let text = secret(&[("r:5000", "u:p")]);
         let credentials = Credentials::from_auth_file(&text).unwrap();
         assert_eq!(credentials.lookup("r:5000", None).unwrap().user, "u");
-        for wrong in [
-            "",
-            "[]",
-            r#"{"credsStore":["hunter2"]}"#,
-            r#"{"credHelpers":{"a:1":{"hunter2":1}}}"#,
-            r#"{"auths":1}"#,
-        ] {
+        for wrong in ["", "[]", r#"{"credsStore":["hunter2"]}"#, r#"{"auths":1}"#] {
             let refused = Credentials::from_auth_file(wrong).unwrap_err().to_string();
             assert!(!refused.contains("hunter2"), "{refused}");
         }
     }
 
+    async fn find(credentials: &Credentials, registry: &str, repository: &str) -> FoundSecret {
+        let repository = repository.parse().unwrap();
+        credentials.find(registry, Some(&repository)).await
+    }
+
+    /// User and password, or `token` and the identity token.
+    fn shown(secret: Option<&RegistrySecret>) -> String {
+        match secret {
+            Some(RegistrySecret::Login(login)) => {
+                format!("{} {}", login.user, login.password.expose_secret())
+            }
+            Some(RegistrySecret::IdentityToken(token)) => {
+                format!("token {}", token.expose_secret())
+            }
+            None => String::new(),
+        }
+    }
+
     #[tokio::test]
-    async fn unreadable_entries_stop_their_registries_alone() {
-        for entry in [
-            r#"{"auth":"hunter2!"}"#,
-            r#"{"auth":"aHVudGVyMg=="}"#,
-            r#"{"auth":7}"#,
-            r#""hunter2""#,
+    async fn unusable_entries_are_passed_over_and_named() {
+        for (entry, reason) in [
+            (r#"{"auth":"hunter2!"}"#, "base64(user:password)"),
+            (r#"{"auth":"aHVudGVyMg=="}"#, "base64(user:password)"),
+            (r#"{"auth":"/////w=="}"#, "base64(user:password)"),
+            (r#"{"auth":7}"#, "no text"),
+            (r#"{"auth":["hunter2"]}"#, "no text"),
+            (r#"{"username":{},"password":"hunter2"}"#, "no text"),
+            (r#""hunter2""#, "base64(user:password)"),
+            ("[]", "base64(user:password)"),
+            (r#"{"auth":"Omh1bnRlcjI="}"#, "no user"),
         ] {
             let text = format!(
                 r#"{{"auths":{{"bad:1":{entry},"bad:1/open":{{"auth":"dTpw"}},"good:1":{{"auth":"dTpw"}}}}}}"#
             );
             let credentials = Credentials::from_auth_file(&text).unwrap();
-            let name = |text: &str| text.parse::<Repository>().unwrap();
+            for (registry, repository) in [("good:1", "a"), ("bad:1", "open/a")] {
+                let found = find(&credentials, registry, repository).await;
+                assert_eq!(shown(found.secret.as_ref()), "u p", "{entry}");
+            }
             let login = credentials.login("good:1", None).await.unwrap();
-            assert_eq!(login.unwrap().user, "u");
-            let login = credentials.login("bad:1", Some(&name("open/a"))).await;
-            assert_eq!(login.unwrap().unwrap().user, "u");
-            let refused = credentials
-                .login("bad:1", Some(&name("a")))
-                .await
-                .unwrap_err();
-            let refused = refused.to_string();
+            assert_eq!(login.unwrap().user, "u", "{entry}");
+            let found = find(&credentials, "bad:1", "a").await;
+            assert!(found.secret.is_none(), "{entry}");
+            let remarks = found.remarks();
             assert!(
-                refused.contains("bad:1") && !refused.contains("hunter2"),
-                "{refused}"
+                remarks.contains("the entry of bad:1") && remarks.contains(reason),
+                "{entry}: {remarks}"
             );
+            assert!(!remarks.contains("hunter2"), "{remarks}");
+            let refused = credentials.login("bad:1", None).await.unwrap_err();
+            assert!(refused.to_string().contains("bad:1"), "{refused}");
         }
+    }
+
+    #[tokio::test]
+    async fn entries_are_read_as_container_tools_write_them() {
+        for (entry, expected) in [
+            (r#"{"auth":"dTpw"}"#, "u p"),
+            (r#"{"auth":" dT\npw "}"#, "u p"),
+            (r#"{"auth":"dTpwcA"}"#, "u pp"),
+            (r#"{"auth":"dTpwcHA="}"#, "u ppp"),
+            (r#"{"auth":"dTpwAA=="}"#, "u p"),
+            (r#"{"username":"u","password":" p:w "}"#, "u  p:w "),
+            (r#"{"auth":"","username":"u","password":null}"#, "u "),
+            (r#"{"auth":"dTo=","identitytoken":"t"}"#, "token t"),
+            (r#"{"identitytoken":"t"}"#, "token t"),
+            ("{}", ""),
+            ("null", ""),
+            (r#"{"auth":""}"#, ""),
+            (r#"{"auth":null}"#, ""),
+            (r#"{"auth":"Og=="}"#, ""),
+            (r#"{"email":"a@b"}"#, ""),
+        ] {
+            let text = format!(r#"{{"auths":{{"r:1":{entry}}}}}"#);
+            let credentials = Credentials::from_auth_file(&text).unwrap();
+            let found = find(&credentials, "r:1", "a").await;
+            assert_eq!(shown(found.secret.as_ref()), expected, "{entry}");
+            assert_eq!(found.remarks(), "", "{entry}");
+        }
+    }
+
+    #[test]
+    fn keys_are_read_in_all_forms() {
+        for (key, registry, repository, is_found) in [
+            ("r.io", "r.io", "a", true),
+            ("r.io/", "r.io", "a", true),
+            ("R.IO", "r.io", "a", true),
+            ("r.io", "R.io", "a", true),
+            ("https://r.io", "r.io", "a", true),
+            ("http://r.io/", "r.io", "a", true),
+            ("https://r.io/v1/", "r.io", "a", true),
+            ("https://r.io/v2/", "r.io", "a", true),
+            ("https://r.io/v2/auth", "r.io", "a", true),
+            ("r.io/v1/", "r.io", "a", true),
+            ("r.io/v2", "r.io", "a", true),
+            ("https://r.io:5000/v2/", "r.io:5000", "a", true),
+            ("r.io:5000", "r.io", "a", false),
+            ("r.io", "r.io:5000", "a", false),
+            ("r.io/ns", "r.io", "ns/a", true),
+            ("r.io/ns/", "r.io", "ns/a", true),
+            ("r.io/ns", "r.io", "nsx/a", false),
+            ("r.io/ns/a", "r.io", "ns", false),
+            ("docker.io", "index.docker.io", "library/a", true),
+            ("index.docker.io/v1/", "docker.io", "library/a", true),
+            (
+                "https://index.docker.io/v1/",
+                "docker.io",
+                "library/a",
+                true,
+            ),
+            ("registry-1.docker.io", "docker.io", "library/a", true),
+            ("docker.io/acme", "docker.io", "acme/a", true),
+            ("docker.io/acme", "docker.io", "library/a", false),
+            ("", "r.io", "a", false),
+        ] {
+            let credentials = Credentials::from_auth_file(&secret(&[(key, "u:p")])).unwrap();
+            let found = user(&credentials, registry, repository);
+            assert_eq!(found.is_some(), is_found, "{key} {registry}/{repository}");
+        }
+        // The registry's own name wins, whichever comes first.
+        for host in ["a.io", "z.io"] {
+            let url = format!("https://{host}/v1/");
+            let text = secret(&[(host, "own:1"), (&url, "old:2")]);
+            let credentials = Credentials::from_auth_file(&text).unwrap();
+            assert_eq!(user(&credentials, host, "a").unwrap(), "own/1");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_file_with_a_login_counts() {
+        let file = |text: &str| Credentials::from_auth_file(text).unwrap();
+        let credentials = file(r#"{"auths":{"a:1":{"auth":"dTpw"},"b:1":{},"c:1":{"auth":7}}}"#)
+            .then_unreadable("home.json: broken".to_owned())
+            .then(file(&secret(&[
+                ("a:1", "x:1"),
+                ("b:1", "b:2"),
+                ("c:1", "c:3"),
+            ])));
+        for (registry, expected) in [("a:1", "u p"), ("b:1", "b 2"), ("c:1", "c 3"), ("d:1", "")] {
+            let found = find(&credentials, registry, "a").await;
+            assert_eq!(shown(found.secret.as_ref()), expected);
+            if expected.is_empty() {
+                assert_eq!(found.remarks(), "; home.json: broken");
+            }
+        }
+        assert_eq!(user(&credentials, "b:1", "a").unwrap(), "b/2");
+    }
+
+    #[test]
+    fn members_without_a_value_are_absent() {
+        for text in [
+            r#"{"auths":null,"credHelpers":null,"credsStore":null}"#,
+            r#"{"auths":{},"credsStore":""}"#,
+            "\u{feff}{\"auths\":{}}",
+            r#"{"credHelpers":{"a:1":{"hunter2":1}}}"#,
+            r#"{"auths":{"a:1":{}},"detachKeys":"ctrl-e,e","proxies":{}}"#,
+        ] {
+            let credentials = Credentials::from_auth_file(text).unwrap();
+            assert!(credentials.lookup("a:1", None).is_none(), "{text}");
+        }
+        let empty = Credentials::from_auth_file(" \n").unwrap_err().to_string();
+        assert!(empty.contains("the file is empty"), "{empty}");
     }
 
     #[test]

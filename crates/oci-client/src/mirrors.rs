@@ -202,10 +202,11 @@ impl Mirrors {
         Ok(places)
     }
 
-    /// The entry with the longest prefix of a name, and the rest of the name.
+    /// The entry with the longest prefix of a name, and the rest of the name. Names of Docker Hub are completed first, as
+    /// container tools do: the mirror of `docker.io/redis` is asked for `library/redis`.
     fn entry(&self, reference: &Reference) -> Option<(&RegistryEntry, String)> {
-        let host = reference.registry.host()?;
-        let name = format!("{host}/{}", reference.repository);
+        let named = reference.canonical();
+        let name = format!("{}/{}", named.registry.host()?, named.repository);
         let fitting = self.0.iter();
         let fitting = fitting.filter_map(|it| Some((it, it.rest(&name)?.to_owned())));
         // The first one of equal prefixes counts.
@@ -367,6 +368,40 @@ mod tests {
             assert_eq!(places(name, RequestKind::Named), expected, "{name}");
         }
         assert_eq!(places("quay.io/a", RequestKind::Rest).len(), 3);
+    }
+
+    #[test]
+    fn names_of_docker_hub_are_completed() {
+        let file = r#"
+            [[registry]]
+            location = "docker.io"
+            [[registry.mirror]]
+            location = "near.example:5000/hub"
+
+            [[registry]]
+            prefix = "docker.io/library/nginx"
+            location = "near.example/nginx"
+        "#;
+        let mirrors = Mirrors::parse(file).unwrap();
+        for (name, expected) in [
+            ("docker.io/redis:7", "near.example:5000/hub/library/redis:7"),
+            (
+                "docker.io/library/redis:7",
+                "near.example:5000/hub/library/redis:7",
+            ),
+            (
+                "index.docker.io/redis:7",
+                "near.example:5000/hub/library/redis:7",
+            ),
+            (
+                "docker.io/bitnami/redis:7",
+                "near.example:5000/hub/bitnami/redis:7",
+            ),
+            ("docker.io/nginx:1", "near.example/nginx:1"),
+        ] {
+            let places = mirrors.candidates(&name.parse().unwrap()).unwrap();
+            assert_eq!(places[0].to_string(), expected, "{name}");
+        }
     }
 
     #[test]

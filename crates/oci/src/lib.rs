@@ -5,6 +5,7 @@
 
 mod descriptor;
 mod digest;
+mod docker_hub;
 pub mod jws;
 pub mod live_image;
 mod manifest;
@@ -17,6 +18,7 @@ mod schema1;
 
 pub use descriptor::{Descriptor, Platform};
 pub use digest::{Algorithm, Digest, Hasher};
+pub use docker_hub::is_docker_hub;
 pub use manifest::{Kind, MANIFEST_LIMIT_BYTES, Manifest};
 pub use model::Error;
 pub use name::{Repository, Tag};

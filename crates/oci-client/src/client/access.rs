@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use model::Error;
 use net::redirect;
-use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
@@ -13,8 +13,10 @@ use super::addresses::Scope;
 use super::body::collect;
 use super::challenge::{self, Challenge};
 use super::{Client, error, origin};
-use crate::Login;
+use crate::credentials::{FoundSecret, RegistrySecret};
 
+/// Name of this client for token services.
+const CLIENT_ID: &str = "atoll";
 /// Limit of cached tokens.
 const ACCESS_LIMIT: usize = 4096;
 /// Units: bytes. Largest token response; with scopes for many repositories, a token takes some thousands.
@@ -59,18 +61,25 @@ impl Client {
                 let reason = format!("{place} requires an unsupported authentication scheme");
                 Error::Unauthenticated { reason }
             })?;
-        let login = self.login(scope).await?;
+        let found = self.secret(scope).await;
         let token = self.0.credentials.token();
-        let text = match (challenge, login.as_ref()) {
+        let text = match (challenge, &found.secret) {
             (_, None) if token.is_some() => {
                 let token = token.map_or("", |it| it.expose_secret());
                 format!("Bearer {token}")
             }
-            (Challenge::Basic, Some(login)) => login.basic(),
-            (Challenge::Basic, None) => {
+            (Challenge::Basic, Some(RegistrySecret::Login(login))) => login.basic(),
+            (Challenge::Basic, Some(RegistrySecret::IdentityToken(_))) => {
                 let reason = format!(
-                    "{} requires authentication, and the pull secret has none for it",
+                    "{} takes passwords, and the login for it is an identity token: log in with a password",
                     scope.place()
+                );
+                return Err(Error::Unauthenticated { reason });
+            }
+            (Challenge::Basic, None) => {
+                let (place, remarks) = (scope.place(), found.remarks());
+                let reason = format!(
+                    "{place} requires authentication, and the pull secret has none for it{remarks}"
                 );
                 return Err(Error::Unauthenticated { reason });
             }
@@ -80,15 +89,15 @@ impl Client {
                     service,
                     scope: asked,
                 },
-                login,
+                secret,
             ) => {
                 let scope_text = asked.unwrap_or_else(|| scope.text());
-                if login.is_some() && !self.is_insecure(&scope.registry) {
+                if secret.is_some() && !self.is_insecure(&scope.registry) {
                     by_tls(scope, demand.url(), &realm)?;
                 }
                 format!(
                     "Bearer {}",
-                    self.token(scope, &realm, service, &scope_text, login)
+                    self.token(scope, &realm, service, &scope_text, &found)
                         .await?
                 )
             }
@@ -105,31 +114,54 @@ impl Client {
         Ok(access)
     }
 
-    /// The login for a scope.
-    pub(super) async fn login(&self, scope: &Scope) -> Result<Option<Login>, Error> {
+    /// The secret for a scope.
+    pub(super) async fn secret(&self, scope: &Scope) -> FoundSecret {
         let credentials = &self.0.credentials;
         credentials
-            .login(&scope.registry, scope.repository.as_ref())
+            .find(&scope.registry, scope.repository.as_ref())
             .await
     }
 
+    /// A token of the registry's token service. Source: distribution, token specification; an identity token is exchanged by
+    /// OAuth 2.
     async fn token(
         &self,
         scope: &Scope,
         realm: &str,
         service: Option<String>,
         asked: &str,
-        login: Option<&Login>,
+        found: &FoundSecret,
     ) -> Result<String, Error> {
-        let mut request = self.0.http.get(realm).query(&[("scope", asked)]);
-        if let Some(service) = service {
-            request = request.query(&[("service", service)]);
-        }
-        if let Some(login) = login {
-            request = request
-                .query(&[("account", &login.user)])
-                .header(AUTHORIZATION, login.basic());
-        }
+        let service = service.map(|service| ("service", service));
+        let request = if let Some(RegistrySecret::IdentityToken(token)) = &found.secret {
+            let fields = [
+                ("grant_type", "refresh_token"),
+                ("refresh_token", token.expose_secret()),
+                ("client_id", CLIENT_ID),
+                ("scope", asked),
+            ];
+            let fields = fields
+                .into_iter()
+                .chain(service.as_ref().map(|(name, it)| (*name, it.as_str())));
+            let form = url::form_urlencoded::Serializer::new(String::new())
+                .extend_pairs(fields)
+                .finish();
+            let form_type = "application/x-www-form-urlencoded";
+            self.0
+                .http
+                .post(realm)
+                .header(CONTENT_TYPE, form_type)
+                .body(form)
+        } else {
+            let request = self.0.http.get(realm).query(&[("scope", asked)]);
+            let request = request.query(&service.into_iter().collect::<Vec<_>>());
+            match &found.secret {
+                Some(RegistrySecret::Login(login)) => request
+                    .query(&[("account", &login.user)])
+                    .header(AUTHORIZATION, login.basic()),
+                _ => request,
+            }
+        };
         let place = scope.place();
         let answer = match request.build() {
             Ok(request) => redirect::send(&self.0.http, request).await,
@@ -142,7 +174,7 @@ impl Client {
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED if is_foreign => return Err(elsewhere(scope, &response)),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(denied(scope, login)),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(denied(scope, found)),
             _ => return Err(error::refused(&scope.registry, response, "token", asked).await),
         }
         let bytes = collect(&place, response, TOKEN_LIMIT_BYTES).await?;
@@ -156,15 +188,15 @@ impl Client {
 }
 
 /// The registry refuses the login.
-pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
-    let who = login.map_or("anonymous users".to_owned(), |login| {
-        format!("user {}", login.user)
-    });
+pub(super) fn denied(scope: &Scope, found: &FoundSecret) -> Error {
+    let who = match &found.secret {
+        Some(RegistrySecret::Login(login)) => format!("user {}", login.user),
+        Some(RegistrySecret::IdentityToken(_)) => "the identity token".to_owned(),
+        None => "anonymous users".to_owned(),
+    };
+    let (place, remarks) = (scope.place(), found.remarks());
     Error::Unauthenticated {
-        reason: format!(
-            "{} refuses {who}; check its entry in the pull secret",
-            scope.place()
-        ),
+        reason: format!("{place} refuses {who}; check its entry in the pull secret{remarks}"),
     }
 }
 

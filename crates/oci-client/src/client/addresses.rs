@@ -2,8 +2,6 @@
 
 use oci::{Digest, Reference, Repository};
 
-use crate::credentials::is_docker_hub;
-
 /// The scope of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
@@ -43,21 +41,11 @@ pub(super) trait Addresses {
     fn path(&self, resource: &str) -> String;
 }
 
-/// The repository as its registry names it: those of Docker Hub without a namespace are in `library`. Source:
-/// distribution/reference, normalize.go.
-fn remote_name(reference: &Reference) -> Repository {
-    let repository = &reference.repository;
-    let is_official =
-        reference.registry.host().is_some_and(is_docker_hub) && !repository.as_str().contains('/');
-    let official = is_official.then(|| format!("library/{repository}").parse().ok());
-    official.flatten().unwrap_or_else(|| repository.clone())
-}
-
 impl Addresses for Reference {
     fn scope(&self, actions: &'static str) -> Scope {
         Scope {
             registry: self.registry.to_string(),
-            repository: Some(remote_name(self)),
+            repository: Some(self.canonical().repository),
             actions,
         }
     }
@@ -67,7 +55,7 @@ impl Addresses for Reference {
     }
 
     fn path(&self, resource: &str) -> String {
-        format!("/v2/{}/{resource}", remote_name(self))
+        format!("/v2/{}/{resource}", self.canonical().repository)
     }
 }
 

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use model::Error;
 use net::redirect;
+use oci::is_docker_hub;
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
 use super::access;
 use super::addresses::Scope;
 use super::{Client, error};
-use crate::credentials::is_docker_hub;
 
 /// Backoff after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -58,8 +58,8 @@ impl Client {
                     }
                     // Once for an expired token, once for the new one.
                     if logins > 0 {
-                        let login = self.login(scope).await?;
-                        return Err(access::denied(scope, login.as_ref()));
+                        let found = self.secret(scope).await;
+                        return Err(access::denied(scope, &found));
                     }
                     logins += 1;
                     access = Some(self.log_in(scope, &response).await?);

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
+use super::RegistrySecret;
 use super::login::Login;
 
 /// Prefix of the programs.
@@ -32,11 +33,11 @@ struct HelperOutput {
     secret: String,
 }
 
-/// Runs the helper for the login of `registry`; `None` when it has none.
+/// Runs the helper for the secret of `registry`; `None` when it has none.
 ///
 /// Errors: Invalid – the program does not exist, fails, exceeds its timeout, or returns something else. The text never
 /// repeats its output.
-pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Login>, Error> {
+pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<RegistrySecret>, Error> {
     let program = format!("{PREFIX}{name}");
     let wrong = |reason: String| Error::invalid(program.clone(), format!("{registry}: {reason}"));
     if name.is_empty() || name.contains('/') {
@@ -70,14 +71,13 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Login>, Err
     // serde's own message may quote the offending value.
     let answer: HelperOutput = serde_json::from_slice(&answer)
         .map_err(|_| wrong("its output is no JSON with Username and Secret".to_owned()))?;
-    if answer.username == TOKEN_USER {
-        return Err(wrong(
-            "it has an identity token, which is not supported: log in with a password".to_owned(),
-        ));
-    }
-    Ok(Some(Login {
-        user: answer.username,
-        password: answer.secret.into(),
+    Ok(Some(if answer.username == TOKEN_USER {
+        RegistrySecret::IdentityToken(answer.secret.into())
+    } else {
+        RegistrySecret::Login(Login {
+            user: answer.username,
+            password: answer.secret.into(),
+        })
     }))
 }
 

@@ -80,7 +80,7 @@ async fn child() {
         );
     }
     assert!(login("none:1").await.unwrap().is_none());
-    for registry in ["broken:1", "failing:1", "token:1", "lost:1", "path:1"] {
+    for registry in ["broken:1", "failing:1", "lost:1", "path:1"] {
         let refused = login(registry).await.unwrap_err().chain();
         assert!(
             refused.contains("docker-credential-") && refused.contains(registry),
@@ -88,6 +88,11 @@ async fn child() {
         );
         assert!(!refused.contains("hunter2"), "{refused}");
     }
+    let refused = login("token:1").await.unwrap_err().chain();
+    assert!(
+        refused.contains("token:1 has an identity token"),
+        "{refused}"
+    );
     let asked = fs::read_to_string(folder.join("asked")).unwrap();
     assert_eq!(asked.matches("get kept:1\n").count(), 1, "{asked}");
     assert!(

@@ -43,6 +43,59 @@ async fn tokens_are_fetched_once_and_reused() {
     }
 }
 
+/// A pull with the `entry` of an authentication file from a registry with tokens.
+async fn pulled_as(entry: &str, last: String) -> (Result<(), Error>, Vec<String>) {
+    let wire = Wire::start(|address| {
+        let demand =
+            format!("WWW-Authenticate: Bearer realm=\"http://{address}/token\",service=\"s\"\r\n");
+        vec![
+            answer("401 Unauthorized", &demand, ""),
+            answer("200 OK", "", r#"{"access_token":"T1"}"#),
+            last.clone(),
+        ]
+    })
+    .await;
+    let text = format!(r#"{{"auths":{{"{}":{entry}}}}}"#, wire.address);
+    let client = Client::new(ClientOptions {
+        credentials: Credentials::from_auth_file(&text).unwrap(),
+        insecure: true,
+        attempts: Some(1),
+        ..ClientOptions::default()
+    });
+    let pulled = client.unwrap().pull_manifest(&reference(&wire, ":t")).await;
+    (pulled.map(drop), wire.requests())
+}
+
+#[tokio::test]
+async fn identity_tokens_are_exchanged() {
+    let entry = r#"{"identitytoken":"hunter2"}"#;
+    let (pulled, requests) = pulled_as(entry, answer("200 OK", "", MANIFEST)).await;
+    pulled.unwrap();
+    assert!(
+        requests[1].starts_with("POST /token HTTP"),
+        "{}",
+        requests[1]
+    );
+    assert!(requests[1].contains("x-www-form-urlencoded"));
+    assert!(!requests[2].contains("hunter2"), "{}", requests[2]);
+    assert!(requests[2].contains("authorization: Bearer T1"));
+}
+
+#[tokio::test]
+async fn an_unusable_entry_is_named_by_refusals_alone() {
+    let entry = r#"{"auth":"hunter2!"}"#;
+    let (pulled, requests) = pulled_as(entry, answer("200 OK", "", MANIFEST)).await;
+    pulled.unwrap();
+    assert!(!requests[1].contains("authorization"), "{}", requests[1]);
+    let (pulled, _) = pulled_as(entry, answer("401 Unauthorized", "", "")).await;
+    let refused = pulled.unwrap_err().to_string();
+    assert!(
+        refused.contains("anonymous users") && refused.contains("has no auth of the form"),
+        "{refused}"
+    );
+    assert!(!refused.contains("hunter2"), "{refused}");
+}
+
 /// The result of a pull when the token server answers `body`.
 async fn pulled_with(body: &str) -> Result<String, Error> {
     let wire = Wire::start(|address| {
