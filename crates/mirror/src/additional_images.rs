@@ -133,7 +133,7 @@ fn named(
     why: Why,
 ) -> Result<SelectedImage, Error> {
     let repository = match image.target_repo.as_str() {
-        "" => source.repository.clone(),
+        "" => source.canonical().repository,
         other => other.parse()?,
     };
     let tag = match (image.target_tag.as_str(), source.target()) {

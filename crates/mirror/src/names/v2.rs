@@ -11,10 +11,13 @@ use crate::image_source::ImageSource;
 
 /// Tag of an image in a folder.
 const LATEST: &str = "latest";
+/// Units: characters. Longest tag. Source: OCI distribution specification.
+const TAG_LIMIT: usize = 128;
 
-/// The tag of a digest: `sha256-<hex>`.
+/// The tag of a digest: `sha256-<hex>`, or as much of it as a tag may have.
 pub fn tag_of_digest(digest: &Digest) -> Tag {
-    let tag = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
+    let mut tag = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
+    tag.truncate(TAG_LIMIT);
     tag.parse()
         .expect("algorithm and hexadecimal digits are a tag")
 }
@@ -33,7 +36,8 @@ pub fn tag(source: &Reference) -> Tag {
 /// Errors: Invalid – a malformed name.
 pub fn additional(image: &ImageSelection, source: &Reference) -> Result<(Repository, Tag), Error> {
     let repository = match image.target_repo.as_str() {
-        "" => source.repository.clone(),
+        "" if source.registry.folder().is_some() => source.repository.clone(),
+        "" => written_repository(&image.name).parse()?,
         other => other.parse()?,
     };
     let tag = match image.target_tag.as_str() {
@@ -43,11 +47,17 @@ pub fn additional(image: &ImageSelection, source: &Reference) -> Result<(Reposit
     Ok((repository, tag))
 }
 
+/// The repository in the name of an image, as it is written: the part after the first `/`, or all of it.
+fn written_repository(name: &str) -> &str {
+    let path = ImageName::of(name).path;
+    path.split_once('/').map_or(path, |(_, below)| below)
+}
+
 /// The repository of a catalog: that of a catalog in a folder is the last component of the folder's path.
 ///
 /// Errors: Invalid – that component is no repository.
 pub fn catalog_repository(operator: &OperatorSelection) -> Result<Repository, Error> {
-    let name = CatalogName::of(operator);
+    let name = ImageName::of(&operator.catalog);
     let repository = match operator.target_catalog.as_str() {
         "" if ImageSource::is_layout(&operator.catalog) => last(name.path).to_lowercase().parse(),
         "" => name
@@ -67,7 +77,7 @@ pub fn catalog_repository(operator: &OperatorSelection) -> Result<Repository, Er
 ///
 /// Errors: Invalid – a malformed tag.
 pub fn catalog_tag(operator: &OperatorSelection) -> Result<Option<Tag>, Error> {
-    let name = CatalogName::of(operator);
+    let name = ImageName::of(&operator.catalog);
     let given = Some(operator.target_tag.as_str()).filter(|tag| !tag.is_empty());
     match (given.or(name.tag), name.digest) {
         (Some(tag), _) => tag.parse().map(Some),
@@ -78,12 +88,12 @@ pub fn catalog_tag(operator: &OperatorSelection) -> Result<Option<Tag>, Error> {
 
 /// The digest that a configuration gives a catalog.
 pub fn catalog_digest(operator: &OperatorSelection) -> Option<Digest> {
-    CatalogName::of(operator).digest?.parse().ok()
+    ImageName::of(&operator.catalog).digest?.parse().ok()
 }
 
 /// Last component of a catalog's own name, without tag and digest: the folder of its files in a workspace.
 pub fn catalog_component(operator: &OperatorSelection) -> &str {
-    last(CatalogName::of(operator).path)
+    last(ImageName::of(&operator.catalog).path)
 }
 
 fn latest() -> Tag {
@@ -94,17 +104,17 @@ fn last(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, last)| last)
 }
 
-/// The parts of a catalog's own name.
-struct CatalogName<'a> {
+/// The parts of the own name of a catalog or image.
+struct ImageName<'a> {
     /// With the host, or the path of the folder.
     path: &'a str,
     tag: Option<&'a str>,
     digest: Option<&'a str>,
 }
 
-impl<'a> CatalogName<'a> {
-    fn of(operator: &'a OperatorSelection) -> Self {
-        let written = Transport::split(&operator.catalog).1.trim_end_matches('/');
+impl<'a> ImageName<'a> {
+    fn of(name: &'a str) -> Self {
+        let written = Transport::split(name.trim()).1.trim_end_matches('/');
         let (named, digest) = match written.split_once('@') {
             Some((named, digest)) => (named, Some(digest)),
             None => (written, None),

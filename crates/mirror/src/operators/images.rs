@@ -107,7 +107,7 @@ impl FoundImages<'_> {
                 Ok(source) => {
                     self.order.push(text.to_owned());
                     free.insert(SelectedImage {
-                        repository: source.repository.clone(),
+                        repository: source.canonical().repository,
                         tag: tag(&source, self.of.is_folder),
                         source,
                         kind: ImageType::OperatorBundle,

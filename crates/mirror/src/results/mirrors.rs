@@ -79,16 +79,19 @@ impl<'a> Scopes<'a> {
 
 /// The group of the source and that of the target; none where the path of the image was changed, or has no group.
 fn group(image: &MirroredImage) -> Option<(String, String)> {
-    let (group, rest) = image.source.repository.as_str().split_once('/')?;
+    let source = image.source.canonical();
+    let (group, rest) = source.repository.as_str().split_once('/')?;
     let target = repository(&image.destination);
     let above = target.strip_suffix(rest)?.strip_suffix('/')?;
     let whole = above.strip_suffix(group)?;
     whole.ends_with('/').then(|| {
-        let source = format!("{}/{group}", image.source.registry);
+        let source = format!("{}/{group}", source.registry);
         (source, above.to_owned())
     })
 }
 
+/// The name by which clusters match it.
 fn repository(reference: &Reference) -> String {
+    let reference = reference.canonical();
     format!("{}/{}", reference.registry, reference.repository)
 }

@@ -41,7 +41,7 @@ pub(super) async fn image_set(
     let mirror = &setup.set.mirror;
     let mut selected = select(setup.client, mirror, last, options, setup.progress).await?;
     if setup.naming == Naming::V2 {
-        v2_names::rename(&mut selected)?;
+        v2_names::rename(&mut selected, &mirror.additional_images)?;
     }
     let names = selected.catalogs.iter();
     refuse_equal_names(names.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
