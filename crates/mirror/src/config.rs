@@ -13,12 +13,13 @@ mod start;
 mod tests;
 mod version;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use ::catalog::located::{self, Located, Position, Value};
-use model::image_set::{ImageSet, MirrorSelection, Storage};
+use model::image_set::{ImageSet, MirrorSelection, OperatorSelection, Storage};
 use serde::Deserialize as _;
 use serde_json::Value as Json;
 
@@ -93,6 +94,7 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, ConfigProblems> {
         ConfigProblems::one(Position { line, column: 1 }, "not UTF-8")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = &without_empty_documents(text);
     let root = located::read(text).map_err(|wrong| ConfigProblems::one(wrong.place, wrong.why))?;
     let is_deletion = match said(&root, "kind") {
         Some(form::DELETE_KIND) => true,
@@ -114,14 +116,57 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, ConfigProblems> {
     } else {
         let read = decoder.whole(&root, &schema::IMAGE_SET);
         let mut set = image_set(&read, &mut decoder);
+        let is_first = version == Some(ConfigVersion::V1Alpha2);
         for operator in &mut set.mirror.operators {
-            operator.from_exact = version == Some(ConfigVersion::V1Alpha2);
+            operator.from_exact = is_first;
         }
         check::mirror(&mut decoder, "mirror", &set.mirror, version);
+        if is_first {
+            drop_repeated(&mut set.mirror.operators);
+        }
         Configuration::Mirror(set)
     };
     decoder.problems.into_result()?;
     Ok(configuration)
+}
+
+/// Drops packages and channels that repeat an earlier one.
+fn drop_repeated(operators: &mut [OperatorSelection]) {
+    for package in operators.iter_mut().flat_map(|it| &mut it.packages) {
+        let mut names = HashSet::new();
+        let channels = &mut package.channels;
+        channels.retain(|channel| names.insert(channel.name.clone()));
+    }
+    for operator in operators {
+        let mut names = HashSet::new();
+        let packages = &mut operator.packages;
+        packages.retain(|package| names.insert(package.name.clone()));
+    }
+}
+
+/// Removes documents without content before and after the others, whose positions stay.
+fn without_empty_documents(text: &str) -> String {
+    let is_marker = |line: &str| {
+        let rest = line.strip_prefix("---").map(str::trim);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    };
+    let is_empty = |line: &str| {
+        let text = line.trim();
+        text.is_empty() || text.starts_with('#') || line.trim_end() == "..." || is_marker(line)
+    };
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let content = lines.iter().rposition(|line| !is_empty(line));
+    let behind = content.map_or(0, |last| last + 1);
+    if let Some(marker) = lines[behind..].iter().position(|line| is_marker(line)) {
+        lines.truncate(behind + marker);
+    }
+    let before = lines.iter().take_while(|line| is_empty(line)).count();
+    for line in &mut lines[..before] {
+        if is_marker(line) {
+            *line = "\n";
+        }
+    }
+    lines.concat()
 }
 
 fn in_file(path: &Path, problems: &ConfigProblems) -> String {

@@ -1,6 +1,6 @@
 //! Members of a configuration that contradict each other.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use model::image_set::{
     IncludeBundle, IncludePackage, MirrorSelection, OperatorSelection, PlatformSelection,
@@ -93,14 +93,9 @@ fn operator(
     version: Option<ConfigVersion>,
 ) {
     let path = format!("{path}.packages");
-    let names = operator.packages.iter().map(|it| it.name.clone());
-    differ(
-        decoder,
-        &path,
-        "name",
-        names,
-        "is named twice: leave one out",
-    );
+    let packages = operator.packages.iter();
+    let packages = packages.map(|it| (it.name.clone(), it));
+    repeated(decoder, &path, packages, version);
     for (index, it) in operator.packages.iter().enumerate() {
         package(decoder, &format!("{path}[{index}]"), it, version);
     }
@@ -114,14 +109,8 @@ fn package(
 ) {
     versions(decoder, path, &package.versions);
     let channels = format!("{path}.channels");
-    let names = package.channels.iter().map(|it| it.name.clone());
-    differ(
-        decoder,
-        &channels,
-        "name",
-        names,
-        "is named twice: leave one out",
-    );
+    let named = package.channels.iter().map(|it| (it.name.clone(), it));
+    repeated(decoder, &channels, named, version);
     for (index, channel) in package.channels.iter().enumerate() {
         let path = format!("{channels}[{index}]");
         versions(decoder, &path, &channel.versions);
@@ -156,6 +145,24 @@ fn range(decoder: &mut Decoder<'_>, path: &str, min: &str, max: &str) {
     if lowest > highest {
         let why = format!("{min} is above maxVersion, which is {max}");
         decoder.problem(&format!("{path}.minVersion"), why);
+    }
+}
+
+/// Reports every element of a list that has the name of an earlier one. In the first version, an equal one counts once.
+fn repeated<'a, T: PartialEq + 'a>(
+    decoder: &mut Decoder<'_>,
+    path: &str,
+    elements: impl Iterator<Item = (String, &'a T)>,
+    version: Option<ConfigVersion>,
+) {
+    let mut seen: HashMap<String, &T> = HashMap::new();
+    for (index, (name, element)) in elements.enumerate() {
+        let first = *seen.entry(name.clone()).or_insert(element);
+        let is_same = version == Some(ConfigVersion::V1Alpha2) && first == element;
+        if !name.is_empty() && !std::ptr::eq(first, element) && !is_same {
+            let why = format!("{name:?} is named twice: leave one out");
+            decoder.problem(&format!("{path}[{index}].name"), why);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use regex::Regex;
 use super::version::ConfigVersion;
 use crate::image_source::ImageSource;
 use crate::json_path::JsonPath;
+use crate::names;
 
 /// Kind of a configuration that mirrors.
 pub(super) const MIRROR_KIND: &str = "ImageSetConfiguration";
@@ -69,6 +70,16 @@ pub(super) static IMAGE: TextForm = TextForm {
 pub(super) static SOURCE: TextForm = TextForm {
     is: "an image, as in registry.example.org/catalogs/community:v4.20, or oci:// and a folder",
     check: |text, _| is::<ImageSource>(text),
+};
+
+pub(super) static ADDITIONAL_IMAGE: TextForm = TextForm {
+    is: "an image, as in registry.example.org/tools/tool:1.0, or oci:// and a folder",
+    check: |text, _| {
+        if ImageSource::is_layout(text) {
+            return is::<ImageSource>(text);
+        }
+        names::reference(text).map(drop).map_err(|e| e.to_string())
+    },
 };
 
 pub(super) static REPOSITORY: TextForm = TextForm {

@@ -201,7 +201,7 @@ static CHANNEL: RecordSchema = record(&[
 ]);
 
 static ADDITIONAL_IMAGE: RecordSchema = record(&[
-    text("name", &form::SOURCE).required(),
+    text("name", &form::ADDITIONAL_IMAGE).required(),
     text("targetRepo", &form::REPOSITORY).only(V2Alpha1),
     text("targetTag", &form::TAG).only(V2Alpha1),
     list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),

@@ -380,6 +380,55 @@ fn every_field_of_the_initial_file_is_valid_in_its_section() {
     insta::assert_snapshot!(wrong(&everything), @"15:5: storageConfig.registry: excludes storageConfig.local: leave one of them out");
 }
 
+#[test]
+fn documents_without_content_do_not_count() {
+    let text = v1("  additionalImages: [{name: quay.io/a/b:1}]\n");
+    let expected = set(&text);
+    for whole in [
+        format!("---\n{text}"),
+        format!("# a\n---\n# b\n--- # c\n{text}"),
+        format!("{text}---\n"),
+        format!("{text}---"),
+        format!("{text}...\n---\r\n# end\n\n---\n"),
+        format!("\u{feff}---\n{text}...\n"),
+    ] {
+        assert_eq!(set(&whole), expected, "{whole}");
+    }
+    let two = wrong(&format!("---\n{text}---\n{text}---\n"));
+    assert_eq!(
+        two,
+        "6:1: another document begins here, and only one is read"
+    );
+    let late = wrong(&format!("# a\n---\n---\n{text}x: 1\n"));
+    assert!(late.starts_with("8:1: x: not known"), "{late}");
+}
+
+/// The later version of the peer refuses them.
+#[test]
+fn entries_that_repeat_one_count_once_in_the_first_version() {
+    let package = "    - name: a\n      channels: [{name: s}, {name: t}, {name: s}]\n";
+    let operators = format!(
+        "  operators:\n  - catalog: quay.io/x/index:v1\n    packages:\n{package}    - name: b\n{package}"
+    );
+    let set = set(&v1(&operators));
+    let packages = &set.mirror.operators[0].packages;
+    let names: Vec<_> = packages.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(packages[0].channels.len(), 2);
+    let later = format!("{}mirror:\n{operators}", begin("v2alpha1"));
+    assert!(wrong(&later).contains("\"a\" is named twice"));
+    let other = operators.replace("b\n", "a\n");
+    assert!(wrong(&v1(&other)).contains("\"a\" is named twice"));
+}
+
+#[test]
+fn names_without_a_host_are_of_docker_hub() {
+    for name in ["redis:7", "docker://redis", "bitnami/redis:7"] {
+        let text = v1(&format!("  additionalImages: [{{name: '{name}'}}]\n"));
+        assert_eq!(set(&text).mirror.additional_images[0].name, name);
+    }
+}
+
 /// Parses the text, or reports a place within it.
 fn is_read_or_refused(text: &str) {
     if let Err(problems) = parse(text.as_bytes()) {
