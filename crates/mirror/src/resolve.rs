@@ -76,7 +76,9 @@ struct ManifestCache<'a> {
 impl ManifestCache<'_> {
     /// The manifest of an image, and after it those of its parts.
     async fn image(&self, wanted: &SelectedImage) -> Result<Vec<Manifest>, Error> {
-        let mut found = vec![self.manifest(&wanted.source).await?];
+        let own = self.manifest(&wanted.source).await?;
+        has_platform(&own, wanted)?;
+        let mut found = vec![own];
         let (mut next, mut end) = (0, 1);
         for _ in 0..INDEX_DEPTH {
             for index in next..end {
@@ -109,6 +111,29 @@ impl ManifestCache<'_> {
         manifests.insert(manifest.digest.clone(), manifest.clone());
         Ok(manifest)
     }
+}
+
+/// Errors: Invalid – an index that has no image for any of the wanted platforms.
+fn has_platform(manifest: &Manifest, wanted: &SelectedImage) -> Result<(), Error> {
+    let Kind::Index { manifests } = &manifest.kind else {
+        return Ok(());
+    };
+    if manifests.is_empty() || !parts(manifest, &wanted.platforms).is_empty() {
+        return Ok(());
+    }
+    let list = |platforms: &mut dyn Iterator<Item = &Platform>| {
+        let names: BTreeSet<_> = platforms
+            .map(|it| format!("{}/{}", it.os, it.architecture))
+            .collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let chosen = list(&mut wanted.platforms.iter());
+    let known = list(&mut manifests.iter().filter_map(|it| it.platform.as_ref()));
+    let reason = format!(
+        "{} has no image for {chosen}, only for {known}: correct `platforms` in the configuration",
+        wanted.source
+    );
+    Err(Error::invalid("platforms", reason))
 }
 
 /// The parts of an index that are for one of `platforms`, or do not say for which; all parts where none is named.

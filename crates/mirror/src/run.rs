@@ -69,6 +69,7 @@ pub async fn prepare(
     let boot_images = boot_images::artifacts(setup, boot_images, past).await?;
     let mut resolved = resolve::images(setup, images, boot_images, past).await?;
     notes.extend(owners.rename_resolved(&mut resolved)?);
+    notes.extend(resolved.sparse_note());
     let remaining = subtract::mirrored_images(resolved, past)?;
     let mut attached = attach::artifacts(setup, remaining).await?;
     attached.notes.extend(notes);

@@ -20,6 +20,29 @@ pub(super) struct ResolvedImages {
     pub(super) failed: Vec<(SelectedImage, Error)>,
 }
 
+impl ResolvedImages {
+    /// The warning about indexes of which only some images are mirrored.
+    pub(super) fn sparse_note(&self) -> Option<String> {
+        let ImageContent {
+            images, manifests, ..
+        } = &self.content;
+        let is_sparse = |image: &&ResolvedImage| {
+            let manifest = manifests.get(&image.digest);
+            manifest.is_some_and(|it| {
+                it.required_manifests()
+                    .any(|part| !manifests.contains_key(part))
+            })
+        };
+        let first = images.iter().find(is_sparse)?;
+        let count = images.iter().filter(is_sparse).count();
+        Some(format!(
+            "{count} images are mirrored for some of their platforms, as {}: Atoll's registry takes them, others may need a setting \
+             (distribution 3: validation.manifests.indexes.platforms none) or refuse them (docker-registry 2)",
+            first.wanted.source
+        ))
+    }
+}
+
 /// Resolves the selected images and boot images at their sources.
 ///
 /// Errors: Invalid – a name does not fit into the target.
