@@ -92,7 +92,7 @@ async fn broken_rules_are_listed_with_entries_and_remedy() {
     let shown = text(&done.stderr);
     assert!(done.status.success(), "{shown}");
     assert!(
-        shown.contains("package older is mirrored unchanged"),
+        shown.contains("package older has entries that opm from"),
         "{shown}"
     );
     let refused = dry_run(&server, folder.path(), "broken", &["--why-refused"]).await;

@@ -108,7 +108,7 @@ pub(crate) fn notes(catalog: &str, cache: &CatalogCache, choice: &Choice) -> Vec
     for (name, problems) in &report.warned {
         if let Some(since) = problems.since().filter(|_| is_chosen(name)) {
             notes.push(format!(
-                "{catalog}: package {name} is mirrored unchanged, though opm from {since} on refuses it (--why-refused names the rule)"
+                "{catalog}: package {name} has entries that opm from {since} on refuses; those that are selected are mirrored unchanged (--why-refused names the rule)"
             ));
         }
     }
