@@ -59,7 +59,8 @@ pub(super) struct TargetLoginArgs {
     /// Access the target registry without a login
     #[arg(long, conflicts_with_all = ["dest_creds", "dest_username", "dest_registry_token", "dest_authfile"])]
     dest_no_creds: bool,
-    /// Folder with certificates for the target registry: *.crt to trust, *.cert and *.key of this client
+    /// Folder with certificates for the target registry: *.crt to trust, *.cert and *.key of this client. Default: the
+    /// registry's folder in certs.d of container tools
     #[arg(long, value_name = "DIR")]
     dest_cert_dir: Option<PathBuf>,
 }
@@ -139,14 +140,23 @@ impl GivenLogin<'_> {
         }
     }
 
-    /// Certificates to trust, as PEM, and the certificate of this client. Source: containers-certs.d(5).
+    /// Certificates to trust, as PEM, and the certificate of this client: those of the given folder, or else of the usual one
+    /// for `registry`. Source: containers-certs.d(5).
     ///
     /// Errors: Invalid – the folder or a file in it cannot be read, or a certificate lacks its key.
-    pub(super) fn certificates(&self) -> Result<(Vec<u8>, Option<ClientIdentity>), Error> {
+    pub(super) fn certificates(
+        &self,
+        registry: Option<&str>,
+    ) -> Result<(Vec<u8>, Option<ClientIdentity>), Error> {
         let (mut trusted, mut identity) = (Vec::new(), None);
-        let Some(folder) = self.certificates else {
+        let usual = || {
+            let home = std::env::home_dir();
+            usual_folder(registry?, home.as_deref())
+        };
+        let Some(folder) = self.certificates.map(Path::to_owned).or_else(usual) else {
             return Ok((trusted, identity));
         };
+        let folder = folder.as_path();
         let wrong =
             |path: &Path, reason: String| Error::invalid(path.display().to_string(), reason);
         let read = |path: &Path| fs::read(path).map_err(|e| wrong(path, e.to_string()));
@@ -186,6 +196,15 @@ impl GivenLogin<'_> {
         }
         Ok((trusted, identity))
     }
+}
+
+/// The folder with certificates for a registry, `HOST[:PORT]`: the first that exists of those that container tools read.
+fn usual_folder(registry: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let own = home.map(|home| home.join(".config/containers/certs.d"));
+    let all = ["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from);
+    let folders = own.into_iter().chain(all);
+    let mut folders = folders.map(|folder| folder.join(registry));
+    folders.find(|folder| folder.is_dir())
 }
 
 #[cfg(test)]
@@ -245,6 +264,19 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_folder_is_that_of_the_registry_and_its_port() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home
+            .path()
+            .join(".config/containers/certs.d/r.example:5000");
+        assert_eq!(usual_folder("r.example:5000", Some(home.path())), None);
+        fs::create_dir_all(&folder).unwrap();
+        let found = usual_folder("r.example:5000", Some(home.path()));
+        assert_eq!(found, Some(folder));
+        assert_eq!(usual_folder("r.example", Some(home.path())), None);
+    }
+
+    #[test]
     fn folders_of_certificates_are_those_of_container_tools() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -253,7 +285,7 @@ mod tests {
         let given = || {
             line.target
                 .given()
-                .certificates()
+                .certificates(None)
                 .map_err(|e| e.to_string())
         };
         for (name, text) in [("a.crt", "A"), ("b.crt", "B"), ("notes.txt", "x")] {

@@ -59,7 +59,7 @@ impl SourceRegistryArgs {
     pub(super) fn source(&self) -> Result<Client, model::Error> {
         Client::new(ClientOptions {
             mirrors: self.mirrors()?,
-            ..self.options(&self.login.given(), self.is_any())?
+            ..self.options(&self.login.given(), self.is_any(), None)?
         })
     }
 
@@ -68,7 +68,7 @@ impl SourceRegistryArgs {
     /// Errors: as [`Self::source`]; Invalid – malformed image reference.
     pub(super) fn store(&self, storage: &Storage) -> Result<MetadataStore, model::Error> {
         let is_any = matches!(storage, Storage::Registry { skip_tls: true, .. });
-        let options = self.options(&self.login.given(), is_any || self.is_any())?;
+        let options = self.options(&self.login.given(), is_any || self.is_any(), None)?;
         MetadataStore::new(storage, &Client::new(options)?)
     }
 
@@ -84,13 +84,14 @@ impl SourceRegistryArgs {
         self.source_use_http || self.source_skip_tls
     }
 
-    /// Client options with credentials and certificates of one side.
+    /// Client options with credentials and certificates of one side, which may be one registry.
     fn options(
         &self,
         login: &GivenLogin<'_>,
         insecure: bool,
+        registry: Option<&str>,
     ) -> Result<ClientOptions, model::Error> {
-        let (trusted, identity) = login.certificates()?;
+        let (trusted, identity) = login.certificates(registry)?;
         let ca_pem = [self.ca_pem()?.unwrap_or_default(), trusted].concat();
         Ok(ClientOptions {
             credentials: login.credentials(self.access.authfile.as_deref())?,
@@ -127,8 +128,10 @@ impl RegistryArgs {
     /// Errors: as [`SourceRegistryArgs::source`].
     pub(super) fn target(&self, name: &TargetName) -> Result<MirrorTarget, model::Error> {
         let is_any = self.dest_use_http || self.dest_skip_tls;
+        let login = self.login.given();
+        let options = self.sources.options(&login, is_any, name.registry.host())?;
         Ok(MirrorTarget {
-            client: Client::new(self.sources.options(&self.login.given(), is_any)?)?,
+            client: Client::new(options)?,
             registry: name.registry.clone(),
             namespace: name.namespace.clone(),
             max_components: self.max_nested_paths,
