@@ -64,14 +64,15 @@ pub(crate) struct FoundSecret {
     pub(crate) secret: Option<RegistrySecret>,
     /// Reasons of entries, files and helpers that were passed over.
     pub(crate) passed_over: Vec<String>,
+    /// Entries without a secret, where there is no secret.
+    empty: Vec<String>,
 }
 
 impl FoundSecret {
     /// The reasons, as the end of a sentence.
     pub(crate) fn remarks(&self) -> String {
-        self.passed_over
-            .iter()
-            .fold(String::new(), |all, reason| all + "; " + reason)
+        let reasons = self.passed_over.iter().chain(&self.empty);
+        reasons.fold(String::new(), |all, reason| all + "; " + reason)
     }
 }
 
@@ -123,10 +124,7 @@ impl Credentials {
     pub fn from_pull_secret(text: &str) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("pull_secret", reason);
         let entries = Entries::parse(text)?;
-        let has_auths =
-            serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}'))
-                .is_ok_and(|file| file["auths"].is_object());
-        if !has_auths {
+        if !entries.has_auths {
             return Err(wrong("expected JSON with the member auths".to_owned()));
         }
         match entries.without_login() {
@@ -211,6 +209,7 @@ impl Credentials {
             };
             let unusable = entries.unusable(registry, repository);
             found.passed_over.extend(unusable);
+            found.empty.extend(entries.empty(registry, repository));
             let helper = entries.helpers.get(registry);
             let own = entries.secret(registry, repository).cloned();
             let helper = helper.or(entries.store.as_ref().filter(|_| own.is_none()));
@@ -221,6 +220,7 @@ impl Credentials {
             match answer {
                 Ok(Some(secret)) => {
                     found.secret = Some(secret);
+                    found.empty.clear();
                     break;
                 }
                 Ok(None) => {}
@@ -420,7 +420,8 @@ mod tests {
             let credentials = Credentials::from_auth_file(&text).unwrap();
             let found = find(&credentials, "r:1", "a").await;
             assert_eq!(shown(found.secret.as_ref()), expected, "{entry}");
-            assert_eq!(found.remarks(), "", "{entry}");
+            let is_named = found.remarks() == "; the entry of r:1 is empty";
+            assert_eq!(is_named, expected.is_empty(), "{entry}");
         }
     }
 

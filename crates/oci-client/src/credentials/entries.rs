@@ -26,6 +26,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The entries of one file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Entries {
+    /// Whether the file has the member `auths`.
+    pub(super) has_auths: bool,
     /// By registry host, or by host and a path below it.
     secrets: BTreeMap<String, RegistrySecret>,
     /// Reasons of entries that cannot be used.
@@ -39,7 +41,7 @@ pub(super) struct Entries {
 }
 
 /// An entry as it was read.
-enum Entry {
+enum ReadEntry {
     Secret(RegistrySecret),
     Empty,
     Unusable(&'static str),
@@ -70,7 +72,10 @@ impl Entries {
             Some(_) => Err(wrong(format!("expected an object {place}"))),
         };
         let file = object(Some(&file), "with the member auths")?;
-        let mut entries = Self::default();
+        let mut entries = Self {
+            has_auths: file.get("auths").is_some_and(Value::is_object),
+            ..Self::default()
+        };
         let auths = object(file.get("auths"), "in the member auths")?;
         entries.add_all(&auths);
         for (registry, name) in object(file.get("credHelpers"), "in the member credHelpers")? {
@@ -114,6 +119,16 @@ impl Entries {
         paths(registry, repository).filter_map(|path| self.unusable.get(&path).cloned())
     }
 
+    /// Names of the entries for a repository that have no secret.
+    pub(super) fn empty(
+        &self,
+        registry: &str,
+        repository: Option<&Repository>,
+    ) -> impl Iterator<Item = String> {
+        let named = paths(registry, repository).filter(|path| self.empty.contains(path));
+        named.map(|path| no_login(&path, "is empty"))
+    }
+
     /// The first entry, by name, that has no login.
     pub(super) fn without_login(&self) -> Option<String> {
         let empty = self.empty.iter().map(|key| no_login(key, NO_AUTH));
@@ -123,16 +138,16 @@ impl Entries {
     fn add_all(&mut self, auths: &Map<String, Value>) {
         let mut read: Vec<_> = auths
             .iter()
-            .map(|(written, value)| (EntryKeys::of(written), Entry::of(value)))
+            .map(|(written, value)| (EntryKeys::of(written), ReadEntry::of(value)))
             .collect();
         // Keys that are written as their registry is named win over those in older forms.
         read.sort_by_key(|(keys, _)| keys.is_older_form);
         for (EntryKeys { names, .. }, entry) in read {
             let Some(first) = names.first() else { continue };
             match entry {
-                Entry::Empty => self.empty.push(first.clone()),
-                Entry::Unusable(reason) => self.refuse(first, reason),
-                Entry::Secret(secret) => {
+                ReadEntry::Empty => self.empty.push(first.clone()),
+                ReadEntry::Unusable(reason) => self.refuse(first, reason),
+                ReadEntry::Secret(secret) => {
                     for name in names {
                         self.secrets.entry(name).or_insert_with(|| secret.clone());
                     }
@@ -152,7 +167,7 @@ fn no_login(key: &str, reason: &str) -> String {
     format!("the entry of {key} {reason}")
 }
 
-impl Entry {
+impl ReadEntry {
     fn of(value: &Value) -> Self {
         let members = match value {
             Value::Null => return Self::Empty,
