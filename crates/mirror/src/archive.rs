@@ -1,5 +1,4 @@
-//! Archives of image sets, interchangeable with those of the peer's v1: plain tar, in files of a limited size. Those of its v2
-//! are read, too.
+//! Archives of image sets, interchangeable with those of the peer's v1 or v2: plain tar, in files of a limited size.
 //!
 //! `plan` lays out every byte before anything is fetched, `writer` writes it as it arrives, `set` reads it and `verify`
 //! checks it, on this machine or on a web server. Nothing here knows a registry. The one invariant: a file has its name only when all files of its set are
@@ -25,6 +24,7 @@ mod source;
 mod space;
 mod storage_tree;
 mod takeover;
+pub(crate) mod v2_paths;
 mod verify;
 mod walk;
 mod writer;
@@ -32,9 +32,9 @@ mod writer;
 pub use file::{ArchiveFile, ArchiveReader, LocalArchive, WebArchive};
 pub use found::{FoundSet, sets_below};
 pub use member::{MemberKind, PlannedFile, PlannedMember};
-pub use name::{METADATA, SIGNATURES, file_name};
+pub use name::{ArchiveFormat, METADATA, SIGNATURES, file_name};
 pub use parts::forget_finished;
-pub use plan::{Contents, Extra, SetPlan, size_limit};
+pub use plan::{Contents, Extra, LocalBlob, SetPlan, size_limit};
 pub use read::FilePlace;
 pub(crate) use read::{METADATA_LIMIT_BYTES, failed, metadata_of};
 pub use set::{Set, describe};

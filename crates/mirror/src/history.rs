@@ -7,6 +7,7 @@
 //! Source: the peer's v1; either tool continues the sets of the other.
 
 mod association;
+mod blob_list;
 mod previous_runs;
 mod prune;
 mod runs;
@@ -15,6 +16,7 @@ mod store;
 
 pub use association::held;
 pub(crate) use association::{layers, name, place, repository_in};
+pub(crate) use blob_list::{BlobList, carried_extra, time_of};
 pub(crate) use previous_runs::without;
 pub use previous_runs::{NextMetadata, PlannedRun, PreviousRuns};
 pub use prune::{Pruning, prune};

@@ -3,6 +3,7 @@
 mod boot_images;
 mod cross_channel;
 mod data;
+mod files;
 mod graph;
 mod images;
 mod in_target;
@@ -20,6 +21,7 @@ pub use data::GraphData;
 pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,
 };
+pub(crate) use files::FOLDER as RELEASE_FILES;
 pub use graph::{GraphRelease, UpdateGraph};
 pub(crate) use images::{COMPONENTS, RELEASES};
 pub use images::{Releases, releases};

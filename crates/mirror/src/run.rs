@@ -46,7 +46,7 @@ pub use plan::{
     publication as plan_publication,
 };
 pub use push::push_catalogs;
-pub use setup::{CatalogForm, Setup};
+pub use setup::{CatalogForm, Setup, V2Archives};
 use tags::TagOwners;
 pub use vanishing::{vanishing_by_copy, vanishing_by_publication};
 
@@ -73,7 +73,11 @@ pub async fn prepare(
     let remaining = subtract::mirrored_images(resolved, past)?;
     let mut attached = attach::artifacts(setup, remaining).await?;
     attached.notes.extend(notes);
-    plan::contents(setup, selection, attached).await
+    let mut prepared = plan::contents(setup, selection, attached).await?;
+    if let (Some(form), None) = (setup.v2_archives, target) {
+        prepared.v2 = Some(plan::v2_content(setup, form, &prepared).await?);
+    }
+    Ok(prepared)
 }
 
 /// Writes archives into the folder `dest`, and records them in `store`. A run that failed is resumed by the same call.

@@ -74,6 +74,7 @@ impl CarryIn {
             with_attached: true,
             catalogs: CatalogForm::Pinned,
             naming: Naming::default(),
+            v2_archives: None,
             workspace: &workspace,
             now: service::clock::now().timestamp(),
             progress,

@@ -182,6 +182,7 @@ impl CatalogArgs {
             with_attached: false,
             catalogs: CatalogForm::default(),
             naming: Naming::default(),
+            v2_archives: None,
             workspace: &workspace,
             now: service::clock::now().timestamp(),
             progress,

@@ -105,6 +105,7 @@ impl DeleteArgs {
             with_attached: false,
             catalogs: CatalogForm::default(),
             naming: Naming::default(),
+            v2_archives: None,
             workspace,
             now: service::clock::now().timestamp(),
             progress,

@@ -17,7 +17,7 @@ use ::mirror::history::{MetadataStore, PreviousRuns};
 use ::mirror::names::Naming;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::TransferLimits;
-use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::run::{CatalogForm, Setup, V2Archives};
 use ::mirror::workspace::Workspace;
 use chrono::NaiveTime;
 use model::image_set::ImageSet;
@@ -77,10 +77,20 @@ impl RunArgs {
             return Ok((store, PreviousRuns::default()));
         };
         let last = source.read().await?;
-        let previous = match (last, self.since) {
-            (Some(last), Some(since)) => {
-                let time = since.and_time(NaiveTime::MIN).and_utc().timestamp();
-                PreviousRuns::since(last, source.read_before(time).await?)
+        let since = self
+            .since
+            .map(|date| date.and_time(NaiveTime::MIN).and_utc());
+        let since = since.map(|time| time.timestamp());
+        let previous = match (last, since) {
+            (Some(last), Some(time)) => PreviousRuns::since(last, source.read_before(time).await?),
+            // A workspace that oc-mirror v2 used has lists of the blobs of its archives.
+            (None, time) if matches!(source, MetadataStore::Runs(_)) => {
+                let previous = PreviousRuns::of_peer(&self.dir.join(HISTORY), time)?;
+                if self.ignore_history {
+                    previous.forgotten()
+                } else {
+                    previous
+                }
             }
             (last, _) if self.ignore_history => PreviousRuns::new(last).forgotten(),
             (last, _) => PreviousRuns::new(last),
@@ -92,6 +102,15 @@ impl RunArgs {
     pub(super) fn checks_sequence(&self) -> bool {
         // Source: oc-mirror v1, whose --skip-pruning includes the other.
         !(self.skip_metadata_check || self.skip_pruning)
+    }
+
+    /// The configuration file as it was written; empty without one.
+    fn configuration_text(&self) -> Result<String, model::Error> {
+        let Some(path) = &self.config else {
+            return Ok(String::new());
+        };
+        let read = std::fs::read_to_string(path);
+        read.map_err(|e| model::Error::internal(format!("reading {}", path.display()), e))
     }
 
     async fn mirror(
@@ -118,6 +137,8 @@ impl RunArgs {
                 return Err(model::Error::invalid("arguments", reason).into());
             }
         };
+        let written = self.configuration_text()?;
+        let history = self.dir.join(HISTORY);
         let platform = self
             .releases
             .sources(self.registries.ca_pem()?.as_deref())?;
@@ -133,6 +154,11 @@ impl RunArgs {
             with_attached: !self.remove_signatures,
             catalogs: self.catalog_form(),
             naming: if self.is_v2 { Naming::V2 } else { Naming::V1 },
+            v2_archives: self.is_v2.then_some(V2Archives {
+                configuration: &written,
+                history: &history,
+                is_strict: self.strict_archive,
+            }),
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress: &progress,

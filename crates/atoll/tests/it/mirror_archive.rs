@@ -1,11 +1,11 @@
 //! `atoll mirror describe` and `verify` of archives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use mirror::archive::{ArchiveWriter, Contents, Extra, SetPlan, Signer};
+use mirror::archive::{ArchiveFormat, ArchiveWriter, Contents, Extra, SetPlan, Signer};
 use mirror::content::ImageContent;
 use serde_json::{Value, json};
 
@@ -79,9 +79,11 @@ fn refused(arguments: &[&str]) -> String {
 fn write(folder: &Path) -> Vec<PathBuf> {
     let metadata: Value = serde_json::from_str(METADATA).unwrap();
     let contents = Contents {
+        format: ArchiveFormat::V1,
         metadata: metadata.to_string().into(),
         extras: vec![Extra::inline("charts/op-1.9.0.tgz", "a chart")],
         content: &ImageContent::default(),
+        local: &BTreeMap::new(),
         carried: &BTreeSet::new(),
     };
     let signer = Signer::from_pem(PRIVATE.as_bytes()).unwrap();

@@ -32,7 +32,12 @@ async fn exit_codes_name_the_incomplete_part() {
         let printed = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{generation}: {printed}");
         assert!(printed.contains("acme/none:v1"), "{generation}: {printed}");
-        let archive = out.join("mirror_seq1_000000.tar");
+        let name = if generation == "--v1" {
+            "mirror_seq1_000000.tar"
+        } else {
+            "mirror_000001.tar"
+        };
+        let archive = out.join(name);
         assert_eq!(archive.exists(), is_packed, "{generation}: {printed}");
     }
 }

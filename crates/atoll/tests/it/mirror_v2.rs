@@ -63,7 +63,14 @@ async fn workspaces_have_history_and_results() {
     // The same command again has nothing to pack.
     let printed = run(pack.clone()).await;
     assert!(printed.contains("No new images detected"), "{printed}");
-    assert!(!out.join("mirror_seq2_000000.tar").exists());
+    let archives_of = |folder: &Path| {
+        let files = fs::read_dir(folder).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|it| it.contains(".tar")).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(archives_of(&out), ["mirror_000001.tar"]);
 
     let to = format!("docker://{}/ns", target.address);
     let publish = ["-c".into(), named(&config), "--from".into(), archives, to];
@@ -100,6 +107,11 @@ async fn workspaces_have_history_and_results() {
     written(&format!("{names}, {{name: {from}/acme/later:v1}}"));
     let printed = run(pack.clone()).await;
     assert!(printed.contains("sequence 2: 1 images"), "{printed}");
+    assert!(
+        printed.contains("previous run in this folder are replaced"),
+        "{printed}"
+    );
+    assert_eq!(archives_of(&out), ["mirror_000001.tar"]);
     let since = ["--since".to_owned(), "2020-01-01".to_owned()];
     let printed = run([&since[..], &pack].concat()).await;
     assert!(printed.contains("sequence 3: 4 images"), "{printed}");

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::Error;
-use model::archive_name;
 
+use super::name::NamedSet;
 use super::read::unreadable;
 use super::set::locate;
 
 /// Levels of folders that are searched.
 const DEPTH: usize = 4;
 
-/// The files of one sequence in one folder.
+/// The files of one set in one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSet {
     /// The first file, relative to the searched folder: it names the set.
     pub name: String,
+    /// By the names of the files. Those of the peer's v2 have none: it is 1.
     pub sequence: u64,
     /// Names and sizes, in the order of their numbers. Units: bytes.
     pub files: Vec<(String, u64)>,
@@ -27,19 +28,19 @@ pub struct FoundSet {
 /// Blocking. Errors: Internal – a folder cannot be read.
 pub fn sets_below(folder: &Path) -> Result<Vec<FoundSet>, Error> {
     let paths = locate::search(folder, DEPTH).map_err(|e| unreadable(folder.display(), e))?;
-    let mut sets: BTreeMap<(PathBuf, u64), FoundSet> = BTreeMap::new();
+    let mut sets: BTreeMap<(PathBuf, NamedSet), FoundSet> = BTreeMap::new();
     let mut numbered: Vec<_> = paths.into_iter().filter_map(named).collect();
     numbered.sort();
-    for (sequence, number, path) in numbered {
+    for (named, number, path) in numbered {
         let Some(relative) = path.strip_prefix(folder).ok().and_then(Path::to_str) else {
             continue;
         };
         let size = path.metadata().map_or(0, |it| it.len());
-        let name = super::name::file_name(sequence, number);
+        let name = named.file_name(number);
         let place = path.parent().unwrap_or(folder).to_owned();
-        let set = sets.entry((place, sequence)).or_insert_with(|| FoundSet {
+        let set = sets.entry((place, named)).or_insert_with(|| FoundSet {
             name: relative.to_owned(),
-            sequence,
+            sequence: named.sequence(),
             files: Vec::new(),
         });
         set.files.push((name, size));
@@ -49,9 +50,9 @@ pub fn sets_below(folder: &Path) -> Result<Vec<FoundSet>, Error> {
     Ok(sets)
 }
 
-fn named(path: PathBuf) -> Option<(u64, usize, PathBuf)> {
-    let (sequence, number) = archive_name::parse(path.file_name()?.to_str()?)?;
-    Some((sequence, number, path))
+fn named(path: PathBuf) -> Option<(NamedSet, usize, PathBuf)> {
+    let (set, number) = NamedSet::parse(path.file_name()?.to_str()?)?;
+    Some((set, number, path))
 }
 
 #[cfg(test)]
@@ -67,6 +68,9 @@ mod tests {
             "stick/mirror_seq10_000000.tar",
             "stick/other.tar",
             "mirror_seq1_000000.tar",
+            "peer/mirror_000002.tar",
+            "peer/mirror_000001.tar",
+            "peer/mirror_seq3_000000.tar",
             "a/b/c/d/e/mirror_seq1_000000.tar",
         ] {
             let path = dir.path().join(path);
@@ -80,11 +84,14 @@ mod tests {
             .collect();
         let expected = [
             ("mirror_seq1_000000.tar", 1),
+            ("peer/mirror_000001.tar", 2),
+            ("peer/mirror_seq3_000000.tar", 1),
             ("stick/mirror_seq10_000000.tar", 1),
             ("stick/mirror_seq2_000000.tar", 2),
         ];
         assert_eq!(names, expected);
-        assert_eq!(found[2].files[1], ("mirror_seq2_000001.tar".to_owned(), 2));
+        assert_eq!(found[1].files[1], ("mirror_000002.tar".to_owned(), 2));
+        assert_eq!(found[4].files[1], ("mirror_seq2_000001.tar".to_owned(), 2));
         assert!(sets_below(&dir.path().join("absent")).is_err());
     }
 }

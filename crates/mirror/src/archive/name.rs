@@ -16,10 +16,54 @@ pub(super) const INDEX: &str = "atoll/index.json";
 pub(super) const SIGNATURE: &str = "atoll/index.json.sig";
 /// Folder of release signatures.
 pub const SIGNATURES: &str = "release-signatures/";
-/// Folders of every archive. Source: the peer, which requires the first one.
-pub(super) const FOLDERS: [&str; 2] = ["charts/", SIGNATURES];
+/// Folders of every archive of v1. Source: the peer, which requires the first one.
+const FOLDERS: [&str; 2] = ["charts/", SIGNATURES];
 /// Folders whose layout is reserved for this module.
-pub(super) const RESERVED: [&str; 4] = ["atoll", "blobs", "publish", "v2"];
+pub(super) const RESERVED: [&str; 5] = ["atoll", "blobs", "docker", "publish", "v2"];
+
+/// The tool whose archives those of a set are like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ArchiveFormat {
+    /// The peer's v1.
+    #[default]
+    V1,
+    /// The peer's v2.
+    V2 {
+        /// Whether members that do not fit into a file are refused. They get a file of their own otherwise.
+        is_strict: bool,
+    },
+}
+
+impl ArchiveFormat {
+    /// The names of a set's files.
+    pub(super) fn files(self, sequence: u64) -> NamedSet {
+        match self {
+            Self::V1 => NamedSet::Sequence(sequence),
+            Self::V2 { .. } => NamedSet::V2,
+        }
+    }
+
+    /// Folders of every archive, which the peer's v1 requires.
+    pub(super) fn folders(self) -> &'static [&'static str] {
+        match self {
+            Self::V1 => &FOLDERS,
+            Self::V2 { .. } => &[],
+        }
+    }
+
+    /// Name of a blob.
+    pub(super) fn blob(self, digest: &Digest) -> String {
+        match self {
+            Self::V1 => blob(digest),
+            Self::V2 { .. } => TreeFile::Blob(digest.clone()).path(),
+        }
+    }
+
+    /// Whether a member that fits into no file gets one of its own.
+    pub(super) fn allows_large_members(self) -> bool {
+        self == Self::V2 { is_strict: false }
+    }
+}
 
 /// The set of a file, by the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +80,14 @@ impl NamedSet {
         let numbered = archive_name::parse(name);
         let numbered = numbered.map(|(sequence, number)| (Self::Sequence(sequence), number));
         numbered.or_else(|| Some((Self::V2, storage_tree::file_number(name)?)))
+    }
+
+    /// The sequence in the name; that of a single run without one.
+    pub(super) fn sequence(self) -> u64 {
+        match self {
+            Self::Sequence(sequence) => sequence,
+            Self::V2 => 1,
+        }
     }
 
     /// The name of a file.

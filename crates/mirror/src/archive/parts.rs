@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use model::Error;
 
 use super::journal::{self, Spot};
+use super::name::NamedSet;
 use super::plan::SetPlan;
 use super::space;
 
@@ -146,14 +147,14 @@ impl PartFiles {
         fs::remove_dir_all(&self.all)
     }
 
-    /// Files of the same sequence, the first one first: without it the others are nothing.
+    /// Files of the same sequence, or of any set of v2, the first one first: without it the others are nothing.
     fn older(&self) -> io::Result<Vec<PathBuf>> {
-        let sequence = |name: &str| model::archive_name::parse(name).map(|(sequence, _)| sequence);
-        let own = self.names.first().and_then(|name| sequence(name));
+        let set = |name: &str| NamedSet::parse(name).map(|(set, _)| set);
+        let own = self.names.first().and_then(|name| set(name));
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.target)? {
             let entry = entry?;
-            if entry.file_name().to_str().and_then(sequence) == own && own.is_some() {
+            if entry.file_name().to_str().and_then(set) == own && own.is_some() {
                 found.push(entry.path());
             }
         }
@@ -206,14 +207,11 @@ fn part(folder: &Path, name: &str) -> PathBuf {
 
 /// The unfinished file with that number in the folder of another layout.
 pub(super) fn other_part(folder: &Path, spot: Spot) -> io::Result<Option<PathBuf>> {
-    let ending = format!("_{:06}.tar.part", spot.0);
+    let number =
+        |name: &str| NamedSet::parse(name.strip_suffix(".part")?).map(|(_, number)| number);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.ends_with(&ending))
-        {
+        if entry.file_name().to_str().and_then(number) == Some(spot.0) {
             return Ok(Some(entry.path()));
         }
     }

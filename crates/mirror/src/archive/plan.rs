@@ -1,6 +1,6 @@
 //! The layout of a set: the place of every byte, decided before anything is fetched, from sizes and digests alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use model::Error;
@@ -9,11 +9,12 @@ use oci::{Algorithm, Digest, Hasher};
 use uuid::Uuid;
 
 use self::content::Drafts;
+pub use self::content::LocalBlob;
 pub use self::extra::Extra;
 use super::header::{self, END_BYTES};
 use super::index::{self, SetIndex};
 use super::member::{MemberKind, PlannedFile, PlannedMember};
-use super::name::{self, INDEX, METADATA, SIGNATURE};
+use super::name::{self, ArchiveFormat, INDEX, METADATA, SIGNATURE};
 use super::read::metadata_of;
 use super::signature::{SIGNATURE_BYTES, Signer};
 use crate::content::ImageContent;
@@ -31,12 +32,15 @@ const DIGITS: usize = 4;
 /// Content of a set.
 #[derive(Debug, Clone)]
 pub struct Contents<'a> {
+    pub format: ArchiveFormat,
     /// The metadata, serialised.
     pub metadata: Bytes,
     /// Members besides images.
     pub extras: Vec<Extra>,
     /// The images.
     pub content: &'a ImageContent,
+    /// Blobs of the images whose bytes are on this machine; all others are fetched.
+    pub local: &'a BTreeMap<Digest, LocalBlob>,
     /// Content of previous archives of the set: left out.
     pub carried: &'a BTreeSet<Digest>,
 }
@@ -67,22 +71,31 @@ impl SetPlan {
     /// Errors: Invalid – malformed metadata, a member that fits into no file, a path that archives reserve; Conflict – two
     /// contents of one name; NotFound – an image without its manifest.
     pub fn new(contents: Contents<'_>, limit: u64, signer: Option<&Signer>) -> Result<Self, Error> {
+        let Contents {
+            format,
+            metadata,
+            extras,
+            content,
+            local,
+            carried,
+        } = contents;
         let MirrorMetadata {
             uid, past_mirror, ..
-        } = metadata_of(&contents.metadata)?;
-        let mut drafts = Drafts::default();
-        drafts.add(Extra::inline(METADATA, contents.metadata.clone()));
+        } = metadata_of(&metadata)?;
+        let mut drafts = Drafts::new(format);
+        drafts.add(Extra::inline(METADATA, metadata));
         drafts.add(Extra::inline(INDEX, Bytes::new()));
         if signer.is_some() {
             drafts.add(Extra::inline(SIGNATURE, vec![0; SIGNATURE_BYTES]));
         }
-        drafts.add_extras(contents.extras)?;
-        drafts.add_images(contents.content, contents.carried)?;
+        drafts.add_extras(extras)?;
+        drafts.add_images(content, local, carried)?;
         let packer = Packer {
+            format,
             sequence: past_mirror.sequence,
             mtime: u64::try_from(past_mirror.timestamp).unwrap_or_default(),
             limit,
-            content: contents.content,
+            content,
         };
         let files = packer.indexed(uid, drafts.members, signer)?;
         Ok(Self {
@@ -127,6 +140,7 @@ impl SetPlan {
 }
 
 struct Packer<'a> {
+    format: ArchiveFormat,
     sequence: u64,
     mtime: u64,
     limit: u64,
@@ -165,10 +179,13 @@ impl Packer<'_> {
         for draft in drafts {
             let headers = header::bytes(draft, self.mtime)?.len() as u64;
             let needed = header::padded(draft.size).saturating_add(headers);
-            if needed > self.limit.saturating_sub(END_BYTES) || is_too_large(draft) {
+            let is_large = needed > self.limit.saturating_sub(END_BYTES);
+            let is_allowed = self.format.allows_large_members() && !name::is_head(&draft.path);
+            if (is_large && !is_allowed) || is_too_large(draft) {
                 return Err(self.too_large(draft));
             }
-            let has_room = |file: &&mut PlannedFile| needed <= self.limit - file.size;
+            // A larger file has a member that fits into no other.
+            let has_room = |file: &&mut PlannedFile| needed <= self.limit.saturating_sub(file.size);
             let number = files.len();
             let file = match files.last_mut().filter(has_room) {
                 Some(file) => file,
@@ -176,7 +193,7 @@ impl Packer<'_> {
                     return Err(self.too_large(draft));
                 }
                 None => files.push_mut(PlannedFile {
-                    name: name::file_name(self.sequence, number),
+                    name: self.format.files(self.sequence).file_name(number),
                     members: Vec::new(),
                     size: END_BYTES,
                 }),

@@ -15,6 +15,7 @@ use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA};
 use super::read::{FilePlace, METADATA_LIMIT_BYTES, metadata_of};
 use super::source::ArchiveSource;
+use super::storage_tree;
 use super::walk::{self, FoundMember, walk};
 use crate::blobs::BlobProvider;
 use crate::content::SelectedImage;
@@ -71,6 +72,9 @@ impl Set {
             }
             None => set.take_headers(&located)?,
         }
+        // Archives of ours in the manner of v2.
+        let layers = set.name_content();
+        set.take_history(&layers)?;
         Ok(set)
     }
 
@@ -199,7 +203,9 @@ impl Set {
                     return Err(Error::invalid(INDEX, reason));
                 }
                 let is_link = member.target.is_some();
-                if name::promised(&member.path).is_none() {
+                // Nothing is read from links.
+                let is_link_file = member.path.starts_with(storage_tree::ROOT);
+                if name::promised(&member.path).is_none() && !is_link_file {
                     let digest = member.digest.clone();
                     self.digests
                         .extend(digest.map(|digest| (member.path.clone(), digest)));
@@ -285,7 +291,8 @@ fn head(located: &Located) -> Result<FirstMembers, Error> {
             match found.path.as_str() {
                 METADATA => metadata = Some(place(file, &found)),
                 INDEX => index = Some(place(file, &found)),
-                path => is_v2 |= v2::is_member(path),
+                // Archives of ours in the manner of v2 have the metadata before these members.
+                path => is_v2 |= metadata.is_none() && v2::is_member(path),
             }
             // In archives that others have packed again, it may be anywhere.
             Ok(!is_v2 && (metadata.is_none() || name::is_head(&found.path)))

@@ -22,10 +22,12 @@ pub(super) enum TreeFile {
     Manifest(Repository, Digest),
     /// A blob that the repository has.
     Layer(Repository, Digest),
+    /// A digest that a tag has or had.
+    TagHistory(Repository, Tag, Digest),
 }
 
 impl TreeFile {
-    /// The file of a member; none for other members, and for previous digests of tags.
+    /// The file of a member; none for other members, and for digests that tags had.
     pub(super) fn parse(path: &str) -> Option<Self> {
         let path = path.strip_prefix(ROOT)?;
         if let Some(blob) = path.strip_prefix(BLOBS) {
@@ -43,8 +45,41 @@ impl TreeFile {
         if let Some(digest) = manifest.strip_prefix("revisions/") {
             return Some(Self::Manifest(repository, linked(digest)?));
         }
-        let tag = manifest.strip_prefix("tags/")?.strip_suffix("/current")?;
+        let tag = manifest.strip_prefix("tags/")?;
+        if let Some((tag, digest)) = tag.split_once("/index/") {
+            return Some(Self::TagHistory(
+                repository,
+                tag.parse().ok()?,
+                linked(digest)?,
+            ));
+        }
+        let tag = tag.strip_suffix("/current")?;
         Some(Self::Tag(repository, tag.parse().ok()?))
+    }
+
+    /// The path of its member.
+    pub(super) fn path(&self) -> String {
+        let linked = |digest: &Digest| format!("{}/{}", digest.algorithm().as_str(), digest.hex());
+        let link = match self {
+            Self::Blob(digest) => {
+                let (algorithm, hex) = (digest.algorithm().as_str(), digest.hex());
+                return format!("{ROOT}{BLOBS}{algorithm}/{}/{hex}/data", &hex[..2]);
+            }
+            Self::Layer(repository, digest) => {
+                format!("{repository}/_layers/{}", linked(digest))
+            }
+            Self::Manifest(repository, digest) => {
+                format!("{repository}/_manifests/revisions/{}", linked(digest))
+            }
+            Self::Tag(repository, tag) => format!("{repository}/_manifests/tags/{tag}/current"),
+            Self::TagHistory(repository, tag, digest) => {
+                format!(
+                    "{repository}/_manifests/tags/{tag}/index/{}",
+                    linked(digest)
+                )
+            }
+        };
+        format!("{ROOT}{REPOSITORIES}{link}/link")
     }
 }
 
@@ -95,13 +130,17 @@ mod tests {
             ),
             (
                 format!("{below}/_manifests/tags/v1/current/link"),
-                TreeFile::Tag(repository, tag),
+                TreeFile::Tag(repository.clone(), tag),
+            ),
+            (
+                format!("{below}/_manifests/tags/v1/index/sha256/{hex}/link"),
+                TreeFile::TagHistory(repository, "v1".parse().unwrap(), digest.clone()),
             ),
         ] {
+            assert_eq!(file.path(), path);
             assert_eq!(TreeFile::parse(&path), Some(file), "{path}");
         }
         for other in [
-            format!("{below}/_manifests/tags/v1/index/sha256/{hex}/link"),
             format!("{below}/_uploads/x/data"),
             format!("docker/registry/v2/blobs/sha256/00/{hex}/data"),
             format!("working-dir/blobs/sha256/e3/{hex}/data"),

@@ -10,7 +10,7 @@ use oci::{Digest, Manifest, Registry};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{ArchiveWriter, Contents, Extra, SetPlan, Signer, Verifier};
+use super::{ArchiveFormat, ArchiveWriter, Contents, Extra, SetPlan, Signer, Verifier};
 use crate::content::{
     ImageContent, ResolvedImage, SelectedImage, SourceBlob, SourceRepository, Why,
 };
@@ -163,9 +163,11 @@ impl Sample {
 
     fn signed(&self, limit: u64, signer: Option<&Signer>) -> Result<SetPlan, model::Error> {
         let contents = Contents {
+            format: ArchiveFormat::V1,
             metadata: serde_json::to_vec(&self.metadata).unwrap().into(),
             extras: self.extras.clone(),
             content: &self.content,
+            local: &BTreeMap::new(),
             carried: &BTreeSet::new(),
         };
         SetPlan::new(contents, limit, signer)

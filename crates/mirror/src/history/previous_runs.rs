@@ -1,6 +1,7 @@
 //! From one run to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use model::Error;
 use model::image_set::MirrorSelection;
@@ -9,6 +10,7 @@ use oci::{Digest, Reference, Repository};
 use uuid::Uuid;
 
 use super::association::{self, AssociationKey};
+use super::blob_list;
 use super::store::MetadataStore;
 use crate::artifact_tag;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
@@ -24,6 +26,8 @@ pub struct PreviousRuns {
     metadata: Option<MirrorMetadata>,
     /// Images that need not be mirrored again, with the mirrored parts of indexes.
     keys: BTreeMap<AssociationKey, BTreeSet<String>>,
+    /// Content of archives of the peer's v2 in the same workspace, with the time of the last one. Units: seconds since 1970.
+    peers: Option<(i64, BTreeSet<Digest>)>,
     /// Whether all of it is mirrored again.
     is_forgotten: bool,
 }
@@ -72,8 +76,26 @@ impl PreviousRuns {
         Self {
             metadata,
             keys,
+            peers: None,
             is_forgotten: false,
         }
+    }
+
+    /// The history of a workspace of the peer's v2, whose lists are in the folder: the last one, or the last one before a
+    /// time. Units: seconds since 1970.
+    ///
+    /// Blocking. Errors: Internal – the folder cannot be read.
+    pub fn of_peer(folder: &Path, before: Option<i64>) -> Result<Self, Error> {
+        Ok(Self {
+            peers: blob_list::newest(folder, before)?,
+            ..Self::default()
+        })
+    }
+
+    /// Time of the last run. Units: seconds since 1970.
+    pub(crate) fn time(&self) -> Option<i64> {
+        let own = self.metadata.as_ref().map(|it| it.past_mirror.timestamp);
+        own.or_else(|| Some(self.peers.as_ref()?.0))
     }
 
     /// Mirrors everything again; the run is the next one of the set all the same.
@@ -215,7 +237,8 @@ impl PreviousRuns {
         let carried = if self.is_forgotten {
             BTreeSet::new()
         } else {
-            carried(&kept)
+            let peers = self.peers.iter().flat_map(|(_, blobs)| blobs.clone());
+            carried(&kept).into_iter().chain(peers).collect()
         };
         let past_associations = kept.into_iter().chain(&associations).cloned().collect();
         let mut metadata = match &self.metadata {

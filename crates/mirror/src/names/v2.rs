@@ -86,6 +86,11 @@ pub fn catalog_tag(operator: &OperatorSelection) -> Result<Option<Tag>, Error> {
     }
 }
 
+/// Whether a configuration names a catalog by digest alone.
+pub fn is_by_digest(operator: &OperatorSelection) -> bool {
+    catalog_tag(operator).is_ok_and(|tag| tag.is_none())
+}
+
 /// The digest that a configuration gives a catalog.
 pub fn catalog_digest(operator: &OperatorSelection) -> Option<Digest> {
     ImageName::of(&operator.catalog).digest?.parse().ok()

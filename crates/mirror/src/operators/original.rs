@@ -1,6 +1,7 @@
 //! A catalog's image as its maker published it, wherever it is.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bytes::Bytes;
 use model::Error;
@@ -112,6 +113,19 @@ impl Original {
     ///
     /// Blocking. Errors: Internal – a file of a folder cannot be read.
     pub fn extras(&self, folder: &str) -> Result<Vec<Extra>, Error> {
+        let mut extras = self.manifest_extras(folder);
+        for (digest, (blob, source)) in &self.blobs {
+            let path = blob_path(&format!("{folder}/{LAYOUT}"), digest);
+            extras.push(match source {
+                BlobSource::File(file) => Extra::local(path, file.clone())?,
+                _ => Extra::blob(path, digest.clone(), blob.size),
+            });
+        }
+        Ok(extras)
+    }
+
+    /// Its files below the catalog's folder in an archive that has its blobs elsewhere.
+    pub fn manifest_extras(&self, folder: &str) -> Vec<Extra> {
         let layout = format!("{folder}/{LAYOUT}");
         let version = Bytes::from_static(br#"{"imageLayoutVersion":"1.0.0"}"#);
         let mut extras = vec![
@@ -119,19 +133,20 @@ impl Original {
             Extra::inline(format!("{layout}/index.json"), self.index()),
         ];
         for (digest, manifest) in &self.manifests {
-            extras.push(Extra::inline(
-                blob_path(&layout, digest),
-                manifest.bytes.clone(),
-            ));
-        }
-        for (digest, (blob, source)) in &self.blobs {
             let path = blob_path(&layout, digest);
-            extras.push(match source {
-                BlobSource::File(file) => Extra::local(path, file.clone())?,
-                _ => Extra::blob(path, digest.clone(), blob.size),
-            });
+            extras.push(Extra::inline(path, manifest.bytes.clone()));
         }
-        Ok(extras)
+        extras
+    }
+
+    /// Its blobs that are files of a folder.
+    pub fn local(&self) -> impl Iterator<Item = (&Descriptor, &Path)> {
+        self.blobs.values().filter_map(|(blob, source)| {
+            let BlobSource::File(file) = source else {
+                return None;
+            };
+            Some((blob, file.as_path()))
+        })
     }
 
     /// As it is.

@@ -303,6 +303,7 @@ mod tests {
             components: Vec::new(),
             boot_images,
             missing_boot_images,
+            manifests: Vec::new(),
         }
     }
 

@@ -14,6 +14,7 @@ use oci_client::signature::{self, Signatures};
 
 use super::boot_images::{BootArchitectures, BootImages};
 use super::data::GraphData;
+use super::files::ReleaseFiles;
 use super::payload::{self, Payload};
 use super::select::{Chosen, ReleaseSelection, select};
 use super::settings::ReleaseSources;
@@ -39,6 +40,7 @@ pub struct Releases {
     /// The data of the upgrade graph.
     pub graph: Option<GraphData>,
     pub(crate) boot_images: BootImages,
+    pub(crate) files: ReleaseFiles,
     /// Warnings for the user.
     pub notes: Vec<String>,
 }
@@ -57,6 +59,7 @@ pub async fn releases(
         releases,
         platform,
         starts,
+        graphs,
     } = select(&mirror.platform, started, sources).await?;
     let boot = BootArchitectures::of(mirror);
     let payloads: Vec<(Chosen, Payload)> = stream::iter(releases)
@@ -85,6 +88,7 @@ pub async fn releases(
         signatures,
         graph,
         boot_images,
+        files: ReleaseFiles::of(graphs, &payloads),
         notes,
     };
     Ok((releases, wanted))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use bytes::Bytes;
 use model::Error;
 use model::image_set::PlatformSelection as Wish;
 use oci::{Digest, Kind, Platform, Reference};
@@ -45,6 +46,8 @@ pub(super) struct Payload {
     pub(super) boot_images: Vec<LiveImage>,
     /// Architectures without one.
     pub(super) missing_boot_images: Vec<String>,
+    /// The manifests that were read, by path: the references, and with disk images the boot images.
+    pub(super) manifests: Vec<(&'static str, Bytes)>,
 }
 
 #[derive(Deserialize)]
@@ -124,10 +127,12 @@ pub(super) async fn read(
     let metadata: ReleaseMetadata = opened.json(METADATA, &metadata)?;
     let components = components(&references);
     let mut components = components.map_err(|reason| opened.wrong(REFERENCES, reason))?;
+    let mut manifests = vec![(REFERENCES, references.into())];
     if wish.kube_virt_container {
-        let stream = opened.stream().await;
-        let stream = stream.map_err(|error| opened.incomplete(error))?;
+        let read = opened.boot_images().await;
+        let (config_map, stream) = read.map_err(|error| opened.incomplete(error))?;
         components.extend(opened.disk_images(&stream, wish)?);
+        manifests.push((BOOT_IMAGES, config_map));
     }
     let (boot_images, missing_boot_images) = match boot {
         Some(boot) => opened.live_images(boot).await?,
@@ -145,6 +150,7 @@ pub(super) async fn read(
         components,
         boot_images,
         missing_boot_images,
+        manifests,
     })
 }
 
@@ -220,15 +226,16 @@ impl<'a> OpenedRelease<'a> {
         serde_json::from_slice(bytes).map_err(|e| self.wrong(path, e))
     }
 
-    /// The metadata of the release's disk images.
+    /// The manifest with the release's disk images, and their metadata in it.
     ///
     /// Errors: as [`Self::files`].
-    async fn stream(&self) -> Result<Value, Error> {
+    async fn boot_images(&self) -> Result<(Bytes, Value), Error> {
         let wrong = |reason: String| self.wrong(BOOT_IMAGES, reason);
         let [config_map] = self.files([BOOT_IMAGES]).await?;
         let text = str::from_utf8(&config_map).map_err(|e| wrong(e.to_string()))?;
-        let config_map: ConfigMap = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
-        self.json(BOOT_IMAGES, config_map.data.stream.as_bytes())
+        let parsed: ConfigMap = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let stream = self.json(BOOT_IMAGES, parsed.data.stream.as_bytes())?;
+        Ok((config_map.into(), stream))
     }
 
     /// The live images, and the architectures without one; all, in a release without the metadata.
@@ -236,9 +243,9 @@ impl<'a> OpenedRelease<'a> {
         &self,
         boot: &BootArchitectures,
     ) -> Result<(Vec<LiveImage>, Vec<String>), Error> {
-        let stream = match self.stream().await {
+        let stream = match self.boot_images().await {
             Err(Error::NotFound { kind: "file", .. }) => Value::Null,
-            stream => stream?,
+            read => read?.1,
         };
         let images = boot.images(&stream);
         images.map_err(|reason| self.wrong(BOOT_IMAGES, reason))

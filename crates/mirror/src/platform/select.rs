@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use model::Error;
 use model::image_set::{PlatformSelection, ReleaseChannel, ReleaseKind};
 use model::mirror_metadata::ChannelStart;
@@ -44,6 +45,8 @@ pub(super) struct ReleaseSelection {
     pub(super) platform: PlatformSelection,
     /// From where later runs go on.
     pub(super) starts: Vec<ChannelStart>,
+    /// Graphs as the update services returned them, by architecture and channel.
+    pub(super) graphs: BTreeMap<(String, String), Bytes>,
 }
 
 /// Selects the releases of a configuration in the graphs of the update services. `started` are the minimum versions of
@@ -88,6 +91,7 @@ pub(super) async fn select(
             resolve(channel, span);
         }
     }
+    selection.graphs = updates.into_replies();
     Ok(selection)
 }
 

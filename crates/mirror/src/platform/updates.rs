@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::Error;
 use model::image_set::ReleaseKind;
 use net::web::shown;
@@ -25,7 +26,9 @@ pub struct Updates<'a> {
     sources: &'a ReleaseSources,
     /// Identifier of the client for the service.
     id: Uuid,
-    graphs: BTreeMap<GraphKey, Arc<UpdateGraph>>,
+    graphs: BTreeMap<GraphKey, (Arc<UpdateGraph>, Bytes)>,
+    /// Replies of the service, by architecture and channel.
+    replies: BTreeMap<(String, String), Bytes>,
 }
 
 /// Platform, architecture and channel; the service of OKD returns all at once.
@@ -37,7 +40,13 @@ impl<'a> Updates<'a> {
             sources,
             id: Uuid::new_v4(),
             graphs: BTreeMap::new(),
+            replies: BTreeMap::new(),
         }
+    }
+
+    /// The graphs that the service returned, as it did, by architecture and channel.
+    pub(super) fn into_replies(self) -> BTreeMap<(String, String), Bytes> {
+        self.replies
     }
 
     /// The graph of a channel that has releases, for an architecture as Go names it, or `multi`.
@@ -83,7 +92,9 @@ impl<'a> Updates<'a> {
             ReleaseKind::Okd => (kind.as_str(), String::new(), String::new()),
             ReleaseKind::Ocp => (kind.as_str(), architecture.to_owned(), channel.to_owned()),
         };
-        if let Some(known) = self.graphs.get(&key) {
+        let named = (architecture.to_owned(), channel.to_owned());
+        if let Some((known, reply)) = self.graphs.get(&key) {
+            self.replies.insert(named, reply.clone());
             return Ok(Arc::clone(known));
         }
         if kind == ReleaseKind::Ocp {
@@ -92,12 +103,14 @@ impl<'a> Updates<'a> {
             let asked = asked.into_iter().filter(|(_, value)| !value.is_empty());
             url.query_pairs_mut().extend_pairs(asked);
         }
-        let bytes = self.sources.web.get(&url, MEDIA_TYPE, GRAPH_LIMIT_BYTES);
-        let graph = UpdateGraph::parse(&bytes.await?).map_err(|error| {
+        let reply = self.sources.web.get(&url, MEDIA_TYPE, GRAPH_LIMIT_BYTES);
+        let reply = reply.await?;
+        let graph = UpdateGraph::parse(&reply).map_err(|error| {
             Error::invalid(format!("the answer of {}", shown(&url)), error.to_string())
         })?;
         let graph = Arc::new(graph);
-        self.graphs.insert(key, Arc::clone(&graph));
+        self.graphs.insert(key, (Arc::clone(&graph), reply.clone()));
+        self.replies.insert(named, reply);
         Ok(graph)
     }
 

@@ -4,6 +4,7 @@ mod archives;
 mod copy;
 mod prepared;
 mod publication;
+mod v2_content;
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write as _};
@@ -19,6 +20,7 @@ pub use self::archives::{ArchivesPlan, PlannedArchives, archives};
 pub use self::copy::{CopyPlan, PlannedCopy, copy};
 pub use self::prepared::{PreparedCatalog, PreparedRun};
 pub use self::publication::{PlannedPublication, Publication, publication};
+pub(super) use self::v2_content::v2_content;
 use super::attach::AttachedImages;
 use super::select::SetSelection;
 use super::setup::{CatalogForm, Setup};
@@ -72,6 +74,7 @@ pub(super) async fn contents(
         missing,
         notes,
         rule_violations,
+        v2: None,
         scratch,
     })
 }

@@ -26,8 +26,12 @@ pub(super) async fn archives(
     let CompleteArchives {
         paths,
         metadata,
+        history,
         writer,
     } = archives;
+    if let Some(history) = history {
+        blocking(move || history.write()).await?;
+    }
     if let Some(store) = store {
         store.write(metadata).await?;
     }

@@ -6,6 +6,7 @@ use model::Error;
 use model::image_set::ImageSet;
 use oci_client::Client;
 
+use crate::archive::ArchiveFormat;
 use crate::names::Naming;
 use crate::platform::ReleaseSources;
 use crate::progress::RunProgress;
@@ -27,11 +28,31 @@ pub struct Setup<'a> {
     pub catalogs: CatalogForm,
     /// Names of images in the target.
     pub naming: Naming,
+    /// Archives are those of the peer's v2, in place of v1.
+    pub v2_archives: Option<V2Archives<'a>>,
     /// Folder for temporary files; it exists.
     pub workspace: &'a Path,
     /// Units: seconds since 1970.
     pub now: i64,
     pub progress: &'a RunProgress,
+}
+
+/// The form of archives of the peer's v2.
+#[derive(Debug, Clone, Copy)]
+pub struct V2Archives<'a> {
+    /// The configuration as it was written.
+    pub configuration: &'a str,
+    /// Folder of the history.
+    pub history: &'a Path,
+    /// Members that do not fit into a file of the configured size are refused, rather than written into files of their own.
+    pub is_strict: bool,
+}
+
+impl V2Archives<'_> {
+    pub(super) fn format(self) -> ArchiveFormat {
+        let is_strict = self.is_strict;
+        ArchiveFormat::V2 { is_strict }
+    }
 }
 
 /// The form of operator catalogs in a target.

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use faults::{Campaign, DONE, FOLDER};
-use mirror::archive::{self, Contents, METADATA, MemberKind, Set, SetPlan};
+use mirror::archive::{self, ArchiveFormat, Contents, METADATA, MemberKind, Set, SetPlan};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
@@ -89,9 +89,11 @@ fn split(plan: &SetPlan, content: &mirror::content::ImageContent) -> SetPlan {
         }
     }
     let contents = Contents {
+        format: ArchiveFormat::V1,
         metadata: metadata.unwrap(),
         extras,
         content,
+        local: &BTreeMap::new(),
         carried: &BTreeSet::new(),
     };
     SetPlan::new(contents, LIMIT, None).unwrap()

@@ -36,6 +36,7 @@ mod target_view;
 mod templates;
 mod unknown;
 mod v2_archives;
+mod v2_written;
 mod verify_target;
 mod web_archives;
 mod web_server;

@@ -126,6 +126,7 @@ impl Platform {
             with_attached: false,
             catalogs: CatalogForm::default(),
             naming: Naming::V1,
+            v2_archives: None,
             workspace: self.folder.path(),
             now: 1_795_241_937,
             progress,

@@ -116,6 +116,7 @@ pub(crate) fn setup<'a>(
         with_attached: true,
         catalogs: CatalogForm::default(),
         naming: Naming::V1,
+        v2_archives: None,
         workspace,
         now: 1_795_241_937,
         progress,

@@ -1,9 +1,10 @@
 //! Sets over several runs: out of a registry, into archives, into another registry.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use mirror::archive::{ArchiveWriter, Contents, Set, SetPlan, size_limit};
+use mirror::archive::{ArchiveFormat, ArchiveWriter, Contents, Set, SetPlan, size_limit};
 use mirror::content::{SelectedImage, Why};
 use mirror::history::{MetadataStore, PlannedRun, PreviousRuns, SequenceStep, held, step};
 use mirror::progress::RunProgress;
@@ -90,9 +91,11 @@ impl Site {
         }
         let metadata = Bytes::from(serde_json::to_vec(&next.metadata).unwrap());
         let contents = Contents {
+            format: ArchiveFormat::V1,
             metadata: metadata.clone(),
             extras: Vec::new(),
             content: &content,
+            local: &BTreeMap::new(),
             carried: &next.carried,
         };
         let plan = SetPlan::new(contents, size_limit(None), None).unwrap();

@@ -364,3 +364,47 @@ fn damaged_blobs_are_found() {
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].contains("is damaged"), "{faults:?}");
 }
+
+/// A packed chart with one file.
+fn chart(values: &str) -> Vec<u8> {
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    let mut tar = tar::Builder::new(gzip);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(values.len() as u64);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, "op/values.yaml", values.as_bytes())
+        .unwrap();
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn images_of_charts_are_published() {
+    let (server, dir) = (Server::start().await, tempfile::tempdir().unwrap());
+    let configuration = "
+kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+mirror:
+  helm: {repositories: [{name: own, url: 'https://charts.example', charts: [{name: op, version: 1.0.0}]}]}
+  additionalImages: [{name: 'q.example/a/extra:1'}]
+";
+    let mut archive = Archive::default();
+    for (repository, tag) in [("a/extra", "1"), ("b/charted", "v2"), ("c/kept", "v3")] {
+        let image = archive.image(repository, repository);
+        archive.tag(repository, tag, &image);
+    }
+    // Images of other configurations are in the tree of links, without their bytes.
+    let foreign = archive.image("d/foreign", "foreign");
+    archive.tag("d/foreign", "1", &foreign);
+    archive.forget(&foreign);
+    let values =
+        "image: {repository: charts.example/b/charted, tag: v2}\nother: quay.example/c/kept:v3\n";
+    archive.add("working-dir/helm/charts/op-1.0.0.tgz", chart(values));
+    archive.write(dir.path(), configuration, 1);
+    let outcome = publish(dir.path(), &server).await.unwrap();
+    let there: Vec<String> = tags(&server).await.into_iter().collect();
+    assert_eq!(there, ["ns/a/extra:1", "ns/b/charted:v2", "ns/c/kept:v3"]);
+    let images = outcome.results.images.iter();
+    let sources: BTreeSet<_> = images.map(|it| it.source.registry.to_string()).collect();
+    let expected = ["charts.example", "q.example", "quay.example"].map(str::to_owned);
+    assert_eq!(sources, expected.into());
+}

@@ -54,7 +54,6 @@ pub(super) static FLAGS: &[Flag] = &[
     switch("skip-cleanup", Nothing),
     // Content is verified against its digests while it is transferred.
     switch("skip-verification", Nothing),
-    switch("strict-archive", Nothing),
     switch("oci-insecure-signature-policy", Nothing),
     switch("quiet", Nothing),
     switch("cpu-prof", Nothing),

@@ -91,7 +91,10 @@ pub(crate) struct RunArgs {
     /// Flags without effect are reported instead of refused: oc-mirror accepts them.
     #[arg(skip)]
     pub(super) is_oc_mirror: bool,
-    /// Names, results and history are those of oc-mirror v2.
+    /// Refuse files larger than archiveSize, rather than write each of them into an archive of its own (oc-mirror --v2)
+    #[arg(long, hide = true)]
+    pub(super) strict_archive: bool,
+    /// Names, results, history and archives are those of oc-mirror v2.
     #[arg(skip)]
     pub(super) is_v2: bool,
     /// Manifests for clusters are not written: the target's address is one of this machine alone.

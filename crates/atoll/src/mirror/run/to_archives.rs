@@ -12,6 +12,9 @@ use super::flags::RunArgs;
 use super::report::report_failures;
 use crate::terminal;
 
+/// The first archive of a run. Source: oc-mirror v2.
+const V2_FIRST: &str = "mirror_000001.tar";
+
 impl RunArgs {
     pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), RunError> {
         let (store, previous) = self.history(setup).await?;
@@ -28,16 +31,23 @@ impl RunArgs {
             PlannedArchives::Archives(archives) => *archives,
         };
         report_plan(&prepared, &archives);
+        report_large_files(&archives, setup.set.archive_size);
         if self.is_dry() {
             let mapping = results::archive_mapping(&prepared.content);
             self.write_mapping(mapping, &prepared.content, None)?;
         } else {
+            let replaced = self.is_v2 && folder.join(V2_FIRST).is_file();
             let (signer, store) = (signer.as_ref(), store.as_ref());
             let all = &mut prepared;
             let packed =
                 run::write_available_archives(setup, all, &previous, signer, store, folder);
             for path in packed.await? {
                 terminal::print(&path.display().to_string());
+            }
+            if replaced {
+                terminal::notice(
+                    "the archives of the previous run in this folder are replaced: for a target that did not get them, pack again with --since",
+                );
             }
         }
         report_failures(&prepared.failed, &prepared.unread, &prepared.left_out)
@@ -52,6 +62,21 @@ impl RunArgs {
         Signer::from_pem(&pem)
             .map(Some)
             .map_err(|e| wrong(e.to_string()))
+    }
+}
+
+/// Names the members that are larger than an archive file may be.
+fn report_large_files(archives: &ArchivesPlan, archive_size: Option<u64>) {
+    let limit = archive::size_limit(archive_size);
+    let large = archives.plan.files.iter().filter(|it| it.size > limit);
+    for file in large {
+        for member in &file.members {
+            let (name, size) = (&file.name, terminal::mib(member.size));
+            terminal::notice(&format!(
+                "{name} is larger than archiveSize: {} has {size}, and members are never split; choose a larger size, or --strict-archive to refuse it",
+                member.path
+            ));
+        }
     }
 }
 

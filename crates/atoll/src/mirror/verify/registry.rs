@@ -80,6 +80,7 @@ impl MirrorVerifyArgs {
             with_attached: false,
             catalogs: CatalogForm::default(),
             naming: Naming::default(),
+            v2_archives: None,
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress,

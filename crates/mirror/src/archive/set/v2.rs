@@ -7,6 +7,7 @@
 //! Source: oc-mirror v2, `internal/pkg/archive` and the collectors of its mode from disk to registry.
 
 mod catalogs;
+mod charts;
 mod releases;
 mod selection;
 mod tree;
@@ -17,7 +18,8 @@ use bytes::Bytes;
 use model::Error;
 use model::image_set::ImageSet;
 use model::mirror_metadata::{Association, MirrorMetadata};
-use oci::{Digest, Manifest};
+use model::time::Timestamp;
+use oci::{Digest, Manifest, Repository, Tag};
 use oci_client::signature::Signatures;
 use uuid::Uuid;
 
@@ -26,26 +28,24 @@ use self::tree::StorageTree;
 use super::{Set, Spot};
 use crate::archive::name;
 use crate::archive::set::locate::Located;
-use crate::archive::storage_tree;
+use crate::archive::storage_tree::{self, TreeFile};
+use crate::archive::v2_paths::{self, CHARTS, CONFIGURATION, HISTORY, SIGNATURES};
 use crate::artifact_tag;
 use crate::config::{self, Configuration};
-use crate::content::{ResolvedImage, SelectedImage};
+use crate::content::ResolvedImage;
 use crate::{helm, history};
 
-/// Folder of v2's workspace in an archive.
-const WORKSPACE: &str = "working-dir/";
-/// Start of the configuration's name.
-const CONFIGURATION: &str = "isc_";
 const CONFIGURATION_LIMIT_BYTES: u64 = 16 << 20;
-/// Start of the names of files with the digests of previous archives' blobs, one a line.
-const HISTORY: &str = "working-dir/.history/.history-";
 /// Some four million digests. Units: bytes.
 const HISTORY_LIMIT_BYTES: u64 = 256 << 20;
-
-/// Folders of the workspace with signatures of releases and with charts.
-const SIGNATURES: &str = "working-dir/signatures/";
 const SIGNATURE_LIMIT_BYTES: u64 = 1 << 20;
-const CHARTS: &str = "working-dir/helm/charts/";
+
+/// The configuration of an archive.
+struct ArchivedConfiguration {
+    set: ImageSet,
+    /// Time of the run; 0 where the name does not say it. Units: seconds since 1970.
+    time: i64,
+}
 
 /// Whether a member is of such an archive, and of no other.
 pub(super) fn is_member(path: &str) -> bool {
@@ -61,10 +61,10 @@ impl Set {
         let mut set = Self::new(MirrorMetadata::new(Uuid::nil(), true));
         set.take_headers(located)?;
         let tree = StorageTree::read(&set)?;
-        set.name_content(&tree);
-        set.take_history(&tree)?;
+        let layers = set.name_content();
+        set.take_history(&layers)?;
         let configured = set.configuration()?;
-        let selection = Selection::of(&set, &tree, &configured.mirror)?;
+        let selection = Selection::of(&set, &tree, &configured.set.mirror)?;
         let Selection { images, absent, .. } = selection;
         set.absent = absent;
         let mut archived = ArchivedV2 {
@@ -84,7 +84,8 @@ impl Set {
         let past_associations = [associations.clone(), previous].concat();
         let metadata = &mut set.metadata;
         metadata.past_mirror.sequence = 1;
-        metadata.past_mirror.mirror = configured.mirror;
+        metadata.past_mirror.timestamp = configured.time;
+        metadata.past_mirror.mirror = configured.set.mirror;
         metadata.past_mirror.associations = associations;
         metadata.past_associations = past_associations;
         let stored = serde_json::to_vec(&set.metadata);
@@ -94,39 +95,53 @@ impl Set {
         Ok(set)
     }
 
-    /// Gives blobs, manifests and charts the names that they have in other archives, too.
-    fn name_content(&mut self, tree: &StorageTree) {
-        let charts: Vec<_> = self
-            .below(CHARTS)
-            .map(|(path, _)| path.to_owned())
-            .collect();
-        for path in charts {
-            if let Some(spot) = self.members.get(&path).cloned() {
-                let name = path.trim_start_matches(CHARTS);
-                self.members.insert(format!("{}{name}", helm::FOLDER), spot);
+    /// Gives charts and the content of a storage tree the names that they have in archives without one. Answers which
+    /// repositories have each blob.
+    pub(super) fn name_content(&mut self) -> BTreeMap<Digest, BTreeSet<Repository>> {
+        let mut layers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        let charts = self.below(CHARTS).map(|(path, _)| path.to_owned());
+        for path in charts.collect::<Vec<_>>() {
+            let name = path.trim_start_matches(CHARTS);
+            self.rename(&path, format!("{}{name}", helm::FOLDER));
+        }
+        let files = self.below(storage_tree::ROOT);
+        let files = files.filter_map(|(path, _)| Some((TreeFile::parse(path)?, path.to_owned())));
+        // Blobs are in front of the manifests among them.
+        for (file, path) in files.collect::<Vec<_>>() {
+            match file {
+                TreeFile::Blob(digest) => self.rename(&path, name::blob(&digest)),
+                TreeFile::Manifest(repository, digest) => {
+                    let named = name::manifest(&repository, &digest);
+                    self.rename(&name::blob(&digest), named);
+                }
+                TreeFile::Tag(repository, tag) => self.add_link(&repository, &tag),
+                TreeFile::Layer(repository, digest) => {
+                    layers.entry(digest).or_default().insert(repository);
+                }
+                TreeFile::TagHistory(..) => {}
             }
         }
-        for (digest, path) in &tree.blobs {
-            if let Some(spot) = self.members.get(path).cloned() {
-                self.members.insert(name::blob(digest), spot);
-            }
-        }
-        for (repository, digest) in &tree.manifests {
-            if let Some(spot) = self.members.get(&name::blob(digest)).cloned() {
-                self.members
-                    .insert(name::manifest(repository, digest), spot);
-            }
+        layers
+    }
+
+    /// Gives a member a further name.
+    fn rename(&mut self, path: &str, name: String) {
+        if let Some(spot) = self.members.get(path).cloned() {
+            self.members.insert(name, spot);
         }
     }
 
     /// Reads which blobs previous archives had.
-    fn take_history(&mut self, tree: &StorageTree) -> Result<(), Error> {
+    pub(super) fn take_history(
+        &mut self,
+        layers: &BTreeMap<Digest, BTreeSet<Repository>>,
+    ) -> Result<(), Error> {
         let files: Vec<_> = self.below(HISTORY).map(|(_, place)| place).collect();
         for place in files {
             let bytes = place.read(HISTORY_LIMIT_BYTES)?;
             let lines = String::from_utf8_lossy(&bytes);
             for digest in lines.lines().filter_map(|line| line.trim().parse().ok()) {
-                let there = tree.layers.get(&digest).cloned().unwrap_or_default();
+                let there = layers.get(&digest).cloned().unwrap_or_default();
                 self.previous_blobs.insert(digest, there);
             }
         }
@@ -139,9 +154,7 @@ impl Set {
     pub(crate) fn detached_signatures(&self) -> Result<Vec<Signatures>, Error> {
         let mut found: BTreeMap<Digest, Vec<Bytes>> = BTreeMap::new();
         for (path, place) in self.below(SIGNATURES) {
-            let named = path.rsplit_once("-sha256-").map(|(_, hex)| hex);
-            let digest = named.and_then(|hex| format!("sha256:{hex}").parse().ok());
-            if let Some(digest) = digest {
+            if let Some(digest) = v2_paths::signed(path) {
                 let signature = place.read(SIGNATURE_LIMIT_BYTES)?;
                 found.entry(digest).or_default().push(signature);
             }
@@ -151,7 +164,7 @@ impl Set {
         Ok(signed.collect())
     }
 
-    fn configuration(&self) -> Result<ImageSet, Error> {
+    fn configuration(&self) -> Result<ArchivedConfiguration, Error> {
         let Some((path, place)) = self.below(CONFIGURATION).last() else {
             let files = self.files.iter().map(ToString::to_string);
             let files: Vec<_> = files.collect();
@@ -160,7 +173,11 @@ impl Set {
         };
         let bytes = place.read(CONFIGURATION_LIMIT_BYTES)?;
         match config::parse(&bytes) {
-            Ok(Configuration::Mirror(set)) => Ok(set),
+            Ok(Configuration::Mirror(set)) => {
+                let time = path.trim_start_matches(CONFIGURATION);
+                let time = time.parse::<Timestamp>().map_or(0, |it| it.timestamp());
+                Ok(ArchivedConfiguration { set, time })
+            }
             Ok(Configuration::Delete(_)) => {
                 let reason =
                     "expected an ImageSetConfiguration, found a DeleteImageSetConfiguration";
@@ -171,8 +188,8 @@ impl Set {
     }
 
     /// Adds a tag: the tree has it, or its image is published under another one.
-    fn add_link(&mut self, image: &SelectedImage) {
-        let path = name::manifest(&image.repository, &image.tag);
+    fn add_link(&mut self, repository: &Repository, tag: &Tag) {
+        let path = name::manifest(repository, tag);
         self.members.entry(path).or_insert(Spot {
             file: 0,
             offset: 0,
@@ -229,7 +246,7 @@ impl ArchivedV2<'_> {
             manifest_digests: manifest.map(|it| parts(it, manifests)).unwrap_or_default(),
             layer_digests: manifest.map(history::layers).unwrap_or_default(),
         };
-        set.add_link(wanted);
+        set.add_link(&wanted.repository, &wanted.tag);
         let Some((whole, others)) = manifests.split_first() else {
             self.previous.push(named(None));
             return;

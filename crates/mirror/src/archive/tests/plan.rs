@@ -1,6 +1,6 @@
 //! Layouts of sets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -141,9 +141,11 @@ fn content_of_previous_archives_is_left_out() {
     ]
     .into();
     let contents = Contents {
+        format: ArchiveFormat::V1,
         metadata: serde_json::to_vec(&sample.metadata).unwrap().into(),
         extras: Vec::new(),
         content: &sample.content,
+        local: &BTreeMap::new(),
         carried: &carried,
     };
     let plan = SetPlan::new(contents, WIDE, None).unwrap();
@@ -158,6 +160,43 @@ fn content_of_previous_archives_is_left_out() {
     // The manifest itself is needed to name the image.
     let manifest = format!("v2/acme/op0/manifests/{}", sample.content.images[0].digest);
     assert!(paths.contains(&manifest.as_str()));
+}
+
+#[test]
+fn oversized_members_have_files_of_their_own_in_v2() {
+    let mut sample = Sample::of(1, 100);
+    let big = noise("big", 100_000);
+    sample.image("acme/big", &[&big, &noise("after", 100)]);
+    let (local, carried) = (BTreeMap::new(), BTreeSet::new());
+    let plan = |is_strict| {
+        let contents = Contents {
+            format: ArchiveFormat::V2 { is_strict },
+            metadata: serde_json::to_vec(&sample.metadata).unwrap().into(),
+            extras: Vec::new(),
+            content: &sample.content,
+            local: &local,
+            carried: &carried,
+        };
+        SetPlan::new(contents, 60_000, None)
+    };
+    let files = plan(false).unwrap().files;
+    let names: Vec<_> = files.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "mirror_000001.tar",
+            "mirror_000002.tar",
+            "mirror_000003.tar"
+        ]
+    );
+    let members: Vec<_> = files.iter().map(|it| it.members.len()).collect();
+    assert_eq!(members[1..], [1, 1]);
+    assert_eq!(files[1].members[0].digest, Some(Digest::sha256(&big)));
+    let error = plan(true).unwrap_err().to_string();
+    assert!(
+        error.contains("does not fit into a file of 60000 bytes"),
+        "{error}"
+    );
 }
 
 #[test]

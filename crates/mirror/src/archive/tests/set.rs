@@ -255,9 +255,11 @@ fn later_sets_reference_content_of_earlier_ones() {
     let shared = Digest::sha256(&noise("all", 3000));
     let write = |sample: &Sample, folder: &str| {
         let contents = Contents {
+            format: ArchiveFormat::V1,
             metadata: serde_json::to_vec(&sample.metadata).unwrap().into(),
             extras: Vec::new(),
             content: &sample.content,
+            local: &BTreeMap::new(),
             carried: &BTreeSet::from([shared.clone()]),
         };
         let folder = dir.path().join(folder);

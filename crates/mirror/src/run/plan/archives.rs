@@ -7,16 +7,18 @@ use model::Error;
 use oci::Digest;
 
 use super::prepared::{PreparedCatalog, PreparedRun};
-use crate::archive::{Contents, Extra, MemberKind, SIGNATURES, SetPlan, Signer, size_limit};
+use crate::archive::{
+    Contents, Extra, MemberKind, SIGNATURES, SetPlan, Signer, size_limit, v2_paths,
+};
 use crate::content::SourceBlob;
 use crate::helm;
-use crate::history::{NextMetadata, PreviousRuns, stored};
+use crate::history::{self, BlobList, NextMetadata, PreviousRuns, stored};
 use crate::names::Naming;
 use crate::operators::{archived_name, folder_of, index_path, template};
 use crate::platform::{BOOT_IMAGE_OFFERS, GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
 use crate::run::record::next;
-use crate::run::setup::Setup;
+use crate::run::setup::{Setup, V2Archives};
 
 /// Whether a run to archives has something to write.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct ArchivesPlan {
     pub(in crate::run) metadata: Bytes,
     /// Blobs to fetch, with their sources.
     pub(in crate::run) blobs: BTreeMap<Digest, SourceBlob>,
+    /// List of these and previous archives' blobs, which archives of the peer's v2 have.
+    pub(in crate::run) history: Option<BlobList>,
 }
 
 /// Plans an archive set with the content that previous runs did not mirror.
@@ -50,8 +54,15 @@ pub fn archives(
         return Ok(PlannedArchives::Nothing(reason));
     }
     let NextMetadata {
-        metadata, carried, ..
+        metadata,
+        mut carried,
+        ..
     } = next;
+    // Readers make the catalogs of an archive anew: their blobs are in each.
+    let built = prepared.v2.iter().flat_map(|v2| v2.images.blobs.keys());
+    built.for_each(|digest| {
+        carried.remove(digest);
+    });
     let metadata = stored(&metadata)?;
     let mut blobs = prepared.content.blobs.clone();
     for PreparedCatalog { original, .. } in &prepared.catalogs {
@@ -59,22 +70,43 @@ pub fn archives(
             blobs.entry(digest).or_insert(blob);
         }
     }
+    let (mut content, mut extras) = (prepared.content.clone(), extras(prepared, setup.naming)?);
+    let mut local = BTreeMap::new();
+    let format = setup.v2_archives.map(V2Archives::format);
+    if let Some(v2) = &prepared.v2 {
+        content.extend(v2.images.clone());
+        local.clone_from(&v2.local);
+        extras.extend(v2.files.values().cloned());
+        let list = |time| history::carried_extra(time, &carried);
+        extras.extend(previous.time().and_then(list));
+        for (digest, blob) in &v2.images.blobs {
+            blobs.entry(digest.clone()).or_insert_with(|| blob.clone());
+        }
+    }
     let contents = Contents {
+        format: format.unwrap_or_default(),
         metadata: metadata.clone(),
-        extras: extras(prepared, setup.naming)?,
-        content: &prepared.content,
+        extras,
+        content: &content,
+        local: &local,
         carried: &carried,
     };
     let plan = SetPlan::new(contents, size_limit(setup.set.archive_size), signer)?;
+    let history = setup.v2_archives.map(|form| {
+        let of_images = content.manifests.keys().chain(content.blobs.keys());
+        BlobList::new(form.history, setup.now, of_images.chain(&carried))
+    });
     Ok(PlannedArchives::Archives(Box::new(ArchivesPlan {
         plan,
         metadata,
         blobs,
+        history,
     })))
 }
 
 /// Members besides images and metadata: catalogs, upgrade graph, boot-image offers, release signatures, charts.
 fn extras(prepared: &PreparedRun, naming: Naming) -> Result<Vec<Extra>, Error> {
+    let is_v2 = prepared.v2.is_some();
     let mut extras = Vec::new();
     for PreparedCatalog {
         catalog,
@@ -83,7 +115,11 @@ fn extras(prepared: &PreparedRun, naming: Naming) -> Result<Vec<Extra>, Error> {
     } in &prepared.catalogs
     {
         let folder = folder_of(&catalog.name);
-        extras.extend(original.extras(&folder)?);
+        if is_v2 {
+            extras.extend(original.manifest_extras(&folder));
+        } else {
+            extras.extend(original.extras(&folder)?);
+        }
         extras.push(Extra::local(index_path(&folder), index.clone())?);
         let template = catalog.template.as_ref();
         extras.extend(template.map(|it| template::extra(&folder, it)));
@@ -103,12 +139,19 @@ fn extras(prepared: &PreparedRun, naming: Naming) -> Result<Vec<Extra>, Error> {
         let json = json.map_err(|e| Error::internal("writing the offers of boot images", e))?;
         extras.push(Extra::inline(BOOT_IMAGE_OFFERS, json));
     }
-    for signatures in &prepared.releases.signatures {
+    // Archives of v2 have the signatures themselves.
+    let signatures = prepared.releases.signatures.iter().filter(|_| !is_v2);
+    for signatures in signatures {
         let path = format!("{SIGNATURES}{}", signatures.file_name());
         extras.push(Extra::inline(path, signatures.config_map()));
     }
+    let charts = if is_v2 {
+        v2_paths::CHARTS
+    } else {
+        helm::FOLDER
+    };
     for chart in &prepared.charts {
-        let path = format!("{}{}", helm::FOLDER, chart.name);
+        let path = format!("{charts}{}", chart.name);
         extras.push(Extra::local(path, chart.path.clone())?);
     }
     Ok(extras)

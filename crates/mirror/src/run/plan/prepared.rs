@@ -6,6 +6,7 @@ use model::Error;
 use model::image_set::MirrorSelection;
 use tempfile::TempDir;
 
+use super::v2_content::V2Content;
 use crate::content::{ImageContent, LeftOut, ResolvedImage, SelectedImage};
 use crate::helm::Fetched;
 use crate::operators::Original;
@@ -36,6 +37,8 @@ pub struct PreparedRun {
     pub notes: Vec<String>,
     /// Packages of the catalogs that break rules, with the consequence.
     pub rule_violations: Vec<String>,
+    /// Further content of archives of the peer's v2, where the run writes any.
+    pub(in crate::run) v2: Option<V2Content>,
     /// Temporary files of the run.
     pub(in crate::run) scratch: TempDir,
 }

@@ -9,7 +9,7 @@ use crate::archive::Set;
 use crate::content::{ImageContent, SelectedImage};
 use crate::history::{MetadataStore, Pruning, SAME_SEQUENCE, SequenceStep, held, step};
 use crate::names;
-use crate::operators::{Original, archived_name, folder_of, template};
+use crate::operators::{Original, archived_name, folder_of, is_whole, template};
 use crate::publish::{HeldBlobs, MirrorTarget};
 use crate::run::outcome::MetadataWrites;
 use crate::run::select::refuse_equal_names;
@@ -53,6 +53,10 @@ pub(in crate::run) struct ArchivedCatalog {
     pub(in crate::run) repository: Repository,
     pub(in crate::run) tag: Tag,
     pub(in crate::run) template: Option<Value>,
+    /// Whether it is served as its source has it.
+    pub(in crate::run) is_original: bool,
+    /// Whether its digest in the target is its tag there.
+    pub(in crate::run) is_tagged_by_digest: bool,
 }
 
 /// Plans the publication of an archive set. `is_checked`: the set must follow the sequence of the target.
@@ -136,7 +140,11 @@ fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
             let reason = format!("{name} is not among the operators of the configuration");
             Error::invalid("metadata", reason)
         })?;
-        let (repository, tag) = match archived_name::of_archive(set, &folder)? {
+        let named = archived_name::of_archive(set, &folder)?;
+        // Names of v2 are in the archive.
+        let is_original = named.is_some() && is_whole(operator);
+        let is_tagged_by_digest = named.is_some() && names::v2::is_by_digest(operator);
+        let (repository, tag) = match named {
             Some(named) => named,
             None => names::catalog::rebuilt(operator, &original.root)?,
         };
@@ -146,6 +154,8 @@ fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
             repository,
             tag,
             template: template::of_archive(set, &folder, name)?,
+            is_original,
+            is_tagged_by_digest,
         })
     };
     let starts = starts.map(|start| catalog(&start.catalog));

@@ -9,6 +9,7 @@ use oci::Digest;
 use crate::archive::ArchiveWriter;
 use crate::blobs::Registries;
 use crate::fetch::fetch;
+use crate::history::BlobList;
 use crate::run::plan::ArchivesPlan;
 use crate::run::setup::{Setup, blocking};
 
@@ -23,6 +24,7 @@ pub(in crate::run) enum Transferred {
 pub(in crate::run) struct CompleteArchives {
     pub(in crate::run) paths: Vec<PathBuf>,
     pub(in crate::run) metadata: Bytes,
+    pub(in crate::run) history: Option<BlobList>,
     pub(in crate::run) writer: ArchiveWriter,
 }
 
@@ -38,6 +40,7 @@ pub(in crate::run) async fn archives(
         plan,
         metadata,
         blobs,
+        history,
     } = plan;
     let dest = dest.to_owned();
     let writer = blocking(move || ArchiveWriter::open(&dest, plan)).await?;
@@ -55,6 +58,7 @@ pub(in crate::run) async fn archives(
     Ok(Transferred::Complete(CompleteArchives {
         paths,
         metadata,
+        history,
         writer,
     }))
 }

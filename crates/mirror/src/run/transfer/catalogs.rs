@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::built_image;
 use crate::content::{SelectedImage, Why};
-use crate::operators::{self, Original};
+use crate::names::{self, Naming};
+use crate::operators::{self, OpenedCatalog, Original};
 use crate::progress::Amount;
 use crate::publish::MirrorTarget;
 use crate::results;
@@ -30,6 +31,10 @@ pub(super) struct CatalogItem<'a> {
     pub(super) tag: &'a Tag,
     /// CatalogSource whose other fields are kept.
     pub(super) template: Option<&'a Value>,
+    /// Whether it is served as its source has it, in any form of the run's catalogs. Source: the peer's v2, of whole catalogs.
+    pub(super) is_original: bool,
+    /// Whether its digest in the target is its tag there, in place of `tag`. Source: the peer's v2, of catalogs by digest.
+    pub(super) is_tagged_by_digest: bool,
 }
 
 /// Catalogs in the target.
@@ -61,6 +66,9 @@ pub(in crate::run) async fn catalogs(
             repository: &catalog.repository,
             tag: &catalog.tag,
             template: catalog.template.as_ref(),
+            is_original: setup.naming == Naming::V2 && operators::is_whole(&catalog.operator),
+            is_tagged_by_digest: setup.naming == Naming::V2
+                && names::v2::is_by_digest(&catalog.operator),
         };
         all.put(setup, item, target, scratch).await?;
     }
@@ -111,18 +119,25 @@ async fn put(
     let folder = tempfile::tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let CatalogItem { original, .. } = item;
-    let image = match setup.catalogs {
-        CatalogForm::Original => original.image(),
-        CatalogForm::Pinned | CatalogForm::Tagged => {
-            operators::rebuild(original.base(), item.index, folder.path()).await?
-        }
+    let image = if item.is_original || setup.catalogs == CatalogForm::Original {
+        original.image()
+    } else {
+        operators::rebuild(original.base(), item.index, folder.path()).await?
     };
-    let place = item.destination(target)?;
+    let root = image.manifests.first().filter(|_| item.is_tagged_by_digest);
+    let tag = root.map_or_else(
+        || item.tag.clone(),
+        |root| names::v2::tag_of_digest(&root.digest),
+    );
+    let place = Reference {
+        tag: Some(tag.clone()),
+        ..item.destination(target)?
+    };
     let catalog = item.name.to_owned();
     let wanted = SelectedImage {
         source: place.clone(),
         repository: item.repository.clone(),
-        tag: item.tag.clone(),
+        tag,
         kind: ImageType::OperatorCatalog,
         why: vec![Why::Catalog { catalog }],
         platforms: Vec::new(),

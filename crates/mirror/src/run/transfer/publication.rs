@@ -88,6 +88,8 @@ pub(in crate::run) async fn publication(
             repository: &catalog.repository,
             tag: &catalog.tag,
             template: catalog.template.as_ref(),
+            is_original: catalog.is_original,
+            is_tagged_by_digest: catalog.is_tagged_by_digest,
         };
         let mut sent = SentCatalogs::default();
         sent.put(setup, item, target, scratch.path()).await?;

@@ -10,17 +10,14 @@ use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference, Registry, Repository, Tag};
 use serde::Deserialize;
 
-use super::WORKSPACE;
 use super::selection::Selection;
 use super::tree::StorageTree;
 use crate::archive::set::Set;
+use crate::archive::v2_paths::{self, CATALOG_FILES};
 use crate::image_source::ImageSource;
 use crate::names;
+use crate::operators;
 
-/// Folder of catalogs in the workspace, and those below a catalog's folder.
-const CATALOGS: &str = "operator-catalogs";
-const FILTERED: &str = "filtered-catalogs";
-const FILES: &str = "catalog-config";
 /// The largest public catalog takes a quarter, in one of its files. Units: bytes.
 const FILE_LIMIT_BYTES: u64 = 512 << 20;
 const BUNDLE: &str = "olm.bundle";
@@ -89,8 +86,8 @@ fn original(
     by_digest.or_else(|| tree.tagged(repository, tag?).cloned())
 }
 
-/// The catalog in the workspace. Other configurations may have filtered it as well: this one has its packages, and is in this
-/// archive rather than in a previous one.
+/// The catalog in the workspace. Other configurations may have filtered it as well: the tag of this one is the digest of its
+/// part. Where a version of the peer computes another, it has the packages, and is in this archive rather than in a previous one.
 fn kept(
     set: &Set,
     tree: &StorageTree,
@@ -99,16 +96,24 @@ fn kept(
     original: &Digest,
 ) -> Option<KeptCatalog> {
     let component = names::v2::catalog_component(operator);
-    let folder = format!("{WORKSPACE}{CATALOGS}/{component}/{}", original.hex());
-    if operator.packages.is_empty() && operator.full {
+    let own = operators::filter_tags(operator, original).unwrap_or_default();
+    if operators::is_whole(operator) {
         let by_digest = names::v2::tag_of_digest(original);
         let given = names::v2::catalog_tag(operator).ok().flatten();
+        let files = |folder: String| format!("{folder}/{CATALOG_FILES}/");
+        let whole = files(v2_paths::catalog(component, original));
+        // Archives of ours have the files of whole catalogs where those of their parts are.
+        let parts = own.iter();
+        let mut parts =
+            parts.map(|tag| files(v2_paths::filtered_catalog(component, original, tag)));
+        let has_files = |folder: &String| set.below(folder).next().is_some();
+        let part = parts.find(|part| has_files(part) && !has_files(&whole));
         return Some(KeptCatalog {
             tag: given.unwrap_or(by_digest),
-            folder: format!("{folder}/{FILES}/"),
+            folder: part.unwrap_or(whole),
         });
     }
-    let filtered = format!("{folder}/{FILTERED}/");
+    let filtered = format!("{}/", v2_paths::filtered_catalogs(component, original));
     let tags = set.below(&filtered).filter_map(|(path, _)| {
         let (tag, _) = path.strip_prefix(&filtered)?.split_once('/')?;
         tag.parse().ok()
@@ -117,10 +122,11 @@ fn kept(
     let candidates = tags.iter().filter_map(|tag| {
         let tag: Tag = tag.parse().ok()?;
         let digest = tree.tagged(repository, &tag)?;
-        let folder = format!("{filtered}{tag}/{FILES}/");
+        let folder = format!("{filtered}{tag}/{CATALOG_FILES}/");
         let is_here = set.blob(digest).is_some();
+        let is_own = own.contains(&tag);
         let has_packages = packages(set, &folder) == selected_packages(operator);
-        Some(((has_packages, is_here), KeptCatalog { tag, folder }))
+        Some(((is_own, has_packages, is_here), KeptCatalog { tag, folder }))
     });
     let best = candidates.max_by_key(|(rank, _)| *rank);
     best.map(|(_, kept)| kept)

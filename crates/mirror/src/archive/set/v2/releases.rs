@@ -4,12 +4,10 @@ use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
 
-use super::WORKSPACE;
 use super::selection::Selection;
-use crate::platform::{COMPONENTS, REFERENCES, RELEASES, components};
+use crate::archive::v2_paths::WORKSPACE;
+use crate::platform::{COMPONENTS, REFERENCES, RELEASE_FILES, RELEASES, components};
 
-/// Folder of releases' manifests in the workspace.
-const FOLDER: &str = "hold-release/";
 /// A payload names some 200 images. Units: bytes.
 const REFERENCES_LIMIT_BYTES: u64 = 64 << 20;
 
@@ -17,7 +15,7 @@ const REFERENCES_LIMIT_BYTES: u64 = 64 << 20;
 ///
 /// Errors: Invalid – a file or name is malformed; Internal – the archive cannot be read.
 pub(super) fn add(selection: &mut Selection<'_>) -> Result<(), Error> {
-    let below = format!("{WORKSPACE}{FOLDER}");
+    let below = format!("{WORKSPACE}{RELEASE_FILES}");
     for (path, place) in selection.set.below(&below) {
         let release = path.strip_prefix(&below);
         let release = release.and_then(|it| it.strip_suffix(REFERENCES)?.strip_suffix('/'));

@@ -6,7 +6,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference, Registry, Repository, Tag, Transport};
 
 use super::tree::StorageTree;
-use super::{catalogs, releases};
+use super::{catalogs, charts, releases};
 use crate::archive::set::Set;
 use crate::config::expression;
 use crate::content::{ResolvedImage, SelectedImage, Why};
@@ -63,6 +63,7 @@ impl<'a> Selection<'a> {
             let name = names::v2::additional(image, &source)?;
             selection.add(name, source, ImageType::Generic);
         }
+        charts::add(&mut selection, mirror)?;
         let mut blocked = Vec::new();
         for pattern in &mirror.blocked_images {
             let wrong = |reason| Error::invalid("blockedImages", reason);

@@ -1,6 +1,6 @@
-//! The storage tree of an archive.
+//! The tags in the storage tree of an archive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::Error;
 use oci::{Digest, Repository, Tag};
@@ -11,15 +11,9 @@ use crate::archive::storage_tree::{ROOT, TreeFile};
 /// A link is a digest. Units: bytes.
 const LINK_LIMIT_BYTES: u64 = 256;
 
-/// Repositories, tags and blobs of a storage tree.
+/// The tags of a storage tree.
 #[derive(Debug, Default)]
 pub(super) struct StorageTree {
-    /// Paths of the blobs that the archive has.
-    pub(super) blobs: BTreeMap<Digest, String>,
-    /// The manifests of repositories, also those whose bytes a previous archive has.
-    pub(super) manifests: BTreeSet<(Repository, Digest)>,
-    /// Repositories with each blob, here or in a previous archive.
-    pub(super) layers: BTreeMap<Digest, BTreeSet<Repository>>,
     tags: BTreeMap<(Repository, Tag), Digest>,
 }
 
@@ -28,26 +22,19 @@ impl StorageTree {
     pub(super) fn read(set: &Set) -> Result<Self, Error> {
         let mut tree = Self::default();
         for (path, place) in set.below(ROOT) {
-            match TreeFile::parse(path) {
-                Some(TreeFile::Blob(digest)) => {
-                    tree.blobs.insert(digest, path.to_owned());
-                }
-                Some(TreeFile::Manifest(repository, digest)) => {
-                    tree.manifests.insert((repository, digest));
-                }
-                Some(TreeFile::Layer(repository, digest)) => {
-                    tree.layers.entry(digest).or_default().insert(repository);
-                }
-                Some(TreeFile::Tag(repository, tag)) => {
-                    let link = place.read(LINK_LIMIT_BYTES)?;
-                    let digest = String::from_utf8_lossy(&link).trim().parse();
-                    let digest = digest.map_err(|e: Error| Error::invalid(path, e.to_string()))?;
-                    tree.tags.insert((repository, tag), digest);
-                }
-                None => {}
+            if let Some(TreeFile::Tag(repository, tag)) = TreeFile::parse(path) {
+                let link = place.read(LINK_LIMIT_BYTES)?;
+                let digest = String::from_utf8_lossy(&link).trim().parse();
+                let digest = digest.map_err(|e: Error| Error::invalid(path, e.to_string()))?;
+                tree.tags.insert((repository, tag), digest);
             }
         }
         Ok(tree)
+    }
+
+    /// All tags with their digests.
+    pub(super) fn tags(&self) -> impl Iterator<Item = (&(Repository, Tag), &Digest)> {
+        self.tags.iter()
     }
 
     /// The digest of a tag.
