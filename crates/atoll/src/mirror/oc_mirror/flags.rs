@@ -99,22 +99,10 @@ pub(super) static FLAGS: &[Flag] = &[
     ),
     // oc-mirror uses these mirrors for related images of catalogs in folders; here they apply to all sources.
     value("oci-registries-config", Is("registries-conf")),
-    switch(
-        "enable-operator-secure-policy",
-        Refused("signature policies of this machine are not read"),
-    ),
-    switch(
-        "secure-policy",
-        Refused("signature policies of this machine are not read"),
-    ),
-    value(
-        "policy",
-        Refused("signature policies of this machine are not read"),
-    ),
-    value(
-        "registries.d",
-        Refused("signature policies of this machine are not read"),
-    ),
+    switch("enable-operator-secure-policy", Is("secure-policy")),
+    // Without --secure-policy they have no effect there, either: signatures are copied as they are.
+    value("policy", Nothing),
+    value("registries.d", Nothing),
 ];
 
 /// Short flags.

@@ -38,7 +38,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(super) ignore_history: bool,
     /// Mirror the images that are new since the last run before this date (yyyy-MM-dd, UTC)
-    #[arg(long, value_name = "DATE", conflicts_with = "ignore_history")]
+    #[arg(long, value_name = "DATE", value_parser = date, conflicts_with = "ignore_history")]
     pub(super) since: Option<NaiveDate>,
     /// Disable pruning of images that left the image set, and skip the sequence check
     #[arg(long)]
@@ -91,6 +91,9 @@ pub(crate) struct RunArgs {
     /// Flags without effect are reported instead of refused: oc-mirror accepts them.
     #[arg(skip)]
     pub(super) is_oc_mirror: bool,
+    /// Verify the signatures of images by the policy of this machine (oc-mirror)
+    #[arg(long, hide = true)]
+    pub(super) secure_policy: bool,
     /// Refuse files larger than archiveSize, rather than write each of them into an archive of its own (oc-mirror --v2)
     #[arg(long, hide = true)]
     pub(super) strict_archive: bool,
@@ -137,6 +140,11 @@ impl RunArgs {
     pub(super) fn is_dry(&self) -> bool {
         self.dry_run || self.dry_run_manifest_lists
     }
+}
+
+fn date(text: &str) -> Result<NaiveDate, String> {
+    let wrong = |_| "expected a date as yyyy-MM-dd, like 2026-11-29".to_owned();
+    text.parse().map_err(wrong)
 }
 
 /// The folder of archives of this machine that a path names; none for a URL.

@@ -9,6 +9,10 @@ use crate::terminal;
 impl RunArgs {
     /// Refuses flags without effect; on oc-mirror's command lines they are only reported.
     pub(super) fn refuse_unused_flags(&self, target: &Destination) -> Result<(), Error> {
+        if self.secure_policy && self.from.is_none() {
+            let reason = "--secure-policy is not supported: signature policies of this machine are not read; verify the signatures of images with cosign or skopeo, and leave the flag out";
+            return Err(Error::new("mirroring", reason));
+        }
         let unused = self.unused_flags(target);
         if self.is_oc_mirror {
             for line in &unused {
@@ -35,6 +39,7 @@ impl RunArgs {
             skip_pruning,
             skip_metadata_check,
             sign,
+            secure_policy,
             ..
         } = self;
         let archived = [
@@ -44,6 +49,7 @@ impl RunArgs {
             ("--since", since.is_some()),
             ("--skip-missing", *skip_missing),
             ("--remove-signatures", *remove_signatures),
+            ("--secure-policy", *secure_policy),
         ];
         let of_targets = [
             ("--all-results", *all_results),
