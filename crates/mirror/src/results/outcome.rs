@@ -11,6 +11,7 @@ use oci::{Reference, Repository};
 use serde_json::Value;
 
 use super::file::Copied;
+use crate::artifact_tag;
 use crate::content::{ImageContent, ResolvedImage};
 use crate::names;
 use crate::operators::template;
@@ -209,6 +210,10 @@ fn mirrored<'a>(
     let images = images.filter(|image| image.wanted.kind != ImageType::OperatorCatalog);
     let mirrored = images.map(|image| {
         let wanted = &image.wanted;
+        // Charts name images by tag, unless that is a digest.
+        let is_of_chart = wanted.kind == ImageType::HelmImage;
+        let is_tagged_by_chart =
+            is_of_chart && artifact_tag::subject(wanted.tag.as_str()).is_none();
         let by_tag = Reference {
             tag: Some(wanted.tag.clone()),
             digest: None,
@@ -221,7 +226,7 @@ fn mirrored<'a>(
                 ..target.place(&wanted.repository)?
             },
             kind: wanted.kind,
-            is_tagged: wanted.is_known_by_tag() || tagged.contains(&by_tag),
+            is_tagged: wanted.is_known_by_tag() || is_tagged_by_chart || tagged.contains(&by_tag),
         })
     });
     mirrored.collect()

@@ -407,4 +407,6 @@ mirror:
     let sources: BTreeSet<_> = images.map(|it| it.source.registry.to_string()).collect();
     let expected = ["charts.example", "q.example", "quay.example"].map(str::to_owned);
     assert_eq!(sources, expected.into());
+    // Clusters reach them by their tags.
+    assert!(outcome.results.images.iter().all(|it| it.is_tagged));
 }
