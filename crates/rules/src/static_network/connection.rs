@@ -18,6 +18,8 @@ static MPTCP_FLAGS: OptionKind = OptionKind::Bits(&[
     ("fullmesh", 0x80),
 ]);
 const MPTCP_DISABLED: u32 = 0x1;
+/// Flags that the kernel refuses together. Source: nmstate, rust/src/lib/mptcp.rs.
+const MPTCP_EXCLUSIVE: u32 = 0x10 | 0x80;
 /// The flags hold without a default route, too.
 const MPTCP_ALWAYS: u32 = 0x8;
 
@@ -140,6 +142,10 @@ fn connection(profile: &ConnectionProfile, id: &str) -> Result<KeyfileSection, U
         let refused = || refused("address-flags", MPTCP_FLAGS, flags).below("mptcp");
         let bits = written(MPTCP_FLAGS, flags).ok_or_else(refused)?;
         let bits = bits.parse::<u32>().ok();
+        if bits.is_some_and(|bits| bits & MPTCP_EXCLUSIVE == MPTCP_EXCLUSIVE) {
+            let reason = "address-flags has both signal and fullmesh: leave one of them out";
+            return Err(Unrenderable::member("address-flags", reason).below("mptcp"));
+        }
         section.set(
             "mptcp-flags",
             bits.map_or(MPTCP_DISABLED, |bits| bits | MPTCP_ALWAYS),

@@ -45,13 +45,16 @@ pub(super) fn sections(profile: &ConnectionProfile) -> Result<Vec<KeyfileSection
     let controller = profile.controller.as_ref().map(|it| it.kind);
     if controller == Some(InterfaceKind::Hsr) {
         // Its ports are no ports of NetworkManager, and would get addresses.
-        let mut ipv6 = disabled("ipv6");
+        let mut ipv6 = disabled(profile, Family::V6);
         ipv6.set("addr-gen-mode", 0);
-        return Ok(vec![disabled("ipv4"), ipv6]);
+        return Ok(vec![disabled(profile, Family::V4), ipv6]);
     }
     // The device of a bridge of Open vSwitch is an interface of its own.
     if profile.interface.kind == InterfaceKind::OvsBridge {
-        return Ok(vec![disabled("ipv4"), disabled("ipv6")]);
+        return Ok(vec![
+            disabled(profile, Family::V4),
+            disabled(profile, Family::V6),
+        ]);
     }
     if !profile.has_addresses() {
         return Ok(Vec::new());
@@ -61,11 +64,27 @@ pub(super) fn sections(profile: &ConnectionProfile) -> Result<Vec<KeyfileSection
     Ok(vec![ipv4, ipv6])
 }
 
-fn disabled(family: &'static str) -> KeyfileSection {
-    let mut section = KeyfileSection::new(family);
+/// The section of a family that the interface does not name.
+fn disabled(profile: &ConnectionProfile, family: Family) -> KeyfileSection {
+    let mut section = KeyfileSection::new(match family {
+        Family::V4 => "ipv4",
+        Family::V6 => "ipv6",
+    });
     section.set("dhcp-timeout", FOREVER);
     section.set("method", "disabled");
+    section.set_some("may-fail", may_fail(profile, family));
     section
+}
+
+/// Whether the connection is up without this family; none if the configuration does not say what to wait for.
+fn may_fail(profile: &ConnectionProfile, family: Family) -> Option<bool> {
+    let awaited = match profile.interface.wait_ip? {
+        WaitIp::Any => return Some(true),
+        WaitIp::Both => return Some(false),
+        WaitIp::Ipv4 => Family::V4,
+        WaitIp::Ipv6 => Family::V6,
+    };
+    Some(awaited != family)
 }
 
 /// The section `ipv4`.
@@ -73,7 +92,7 @@ fn v4(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
     let mut section = KeyfileSection::new("ipv4");
     section.set("dhcp-timeout", FOREVER);
     let Some(ip) = &profile.interface.ipv4 else {
-        return Ok(disabled("ipv4"));
+        return Ok(disabled(profile, Family::V4));
     };
     let enabled = ip.enabled.0;
     let automatic = profile.is_automatic(Family::V4);
@@ -124,13 +143,7 @@ fn v4(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
         );
     }
     attach(&mut section, &profile.v4);
-    section.set_some(
-        "may-fail",
-        profile.interface.wait_ip.map(|wait| match wait {
-            WaitIp::Any | WaitIp::Ipv6 => true,
-            WaitIp::Ipv4 | WaitIp::Both => false,
-        }),
-    );
+    section.set_some("may-fail", may_fail(profile, Family::V4));
     Ok(section)
 }
 
@@ -139,7 +152,7 @@ fn v6(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
     let mut section = KeyfileSection::new("ipv6");
     section.set("dhcp-timeout", FOREVER);
     let Some(ip) = &profile.interface.ipv6 else {
-        return Ok(disabled("ipv6"));
+        return Ok(disabled(profile, Family::V6));
     };
     let enabled = ip.enabled.0;
     let automatic = profile.is_automatic(Family::V6);
@@ -186,13 +199,7 @@ fn v6(profile: &ConnectionProfile) -> Result<KeyfileSection, String> {
         part.set(&mut section, "dhcp-hostname");
     }
     attach(&mut section, &profile.v6);
-    section.set_some(
-        "may-fail",
-        profile.interface.wait_ip.map(|wait| match wait {
-            WaitIp::Any | WaitIp::Ipv4 => true,
-            WaitIp::Ipv6 | WaitIp::Both => false,
-        }),
-    );
+    section.set_some("may-fail", may_fail(profile, Family::V6));
     Ok(section)
 }
 

@@ -42,6 +42,31 @@ fn keyfiles_are_those_of_nmstate() {
     }
 }
 
+/// As nmstate writes it, also for a family that is not configured.
+#[test]
+fn awaited_families_may_not_fail() {
+    for (wait, v4, v6) in [
+        ("any", "true", "true"),
+        ("ipv4", "false", "true"),
+        ("ipv6", "true", "false"),
+        ("ipv4+ipv6", "false", "false"),
+    ] {
+        for ip in [
+            "",
+            ", ipv4: {enabled: true, dhcp: true}",
+            ", ipv6: {enabled: true}",
+        ] {
+            let text =
+                rendered(&format!("interfaces: [{{name: e, wait-ip: {wait}{ip}}}]")).unwrap();
+            let (before, after) = text.split_once("[ipv6]").unwrap();
+            for (section, may_fail) in [(before, v4), (after, v6)] {
+                let line = format!("\nmay-fail={may_fail}\n");
+                assert!(section.contains(&line), "{wait}{ip}: {text}");
+            }
+        }
+    }
+}
+
 /// Configurations that keyfiles cannot express, each with a part of the refusal.
 static INEXPRESSIBLE: &[(&str, &str)] = &[
     (
@@ -224,6 +249,10 @@ static INEXPRESSIBLE: &[(&str, &str)] = &[
     (
         "interfaces: [{name: a}, {name: b, profile-name: a}]",
         "a.nmconnection",
+    ),
+    (
+        "interfaces: [{name: e, mptcp: {address-flags: [signal, fullmesh]}}]",
+        "interfaces[0].mptcp.address-flags: interface e of type ethernet: address-flags has both signal and fullmesh",
     ),
     ("interfaces: []", "no interface is up"),
     (
