@@ -6,6 +6,7 @@ mod etcd_access;
 mod host_operator;
 mod host_records;
 mod host_watch;
+mod kubeconfig;
 mod lease;
 mod listed;
 mod managed_fields;

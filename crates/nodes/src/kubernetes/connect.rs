@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use kube::api::{Api, ListParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use kube::core::DynamicObject;
 use kube::{Client, Config};
 use model::Error;
 use model::error::chain;
 
+use super::kubeconfig::{check_context, invalid, read_kubeconfig};
 use super::resources::ResourceKind;
 
 /// Records of one kind that are read at most: a cluster has at most some thousand nodes.
@@ -18,8 +19,6 @@ const MAX_RECORDS: usize = 20_000;
 const PAGE: u32 = 25;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest kubeconfig. Units: bytes.
-const MAX_KUBECONFIG: u64 = 4 << 20;
 
 /// Role of the cluster in errors.
 const CLUSTER: &str = "the cluster's API";
@@ -53,20 +52,27 @@ impl std::fmt::Debug for KubernetesCluster {
 impl KubernetesCluster {
     /// Prepares a connection; nothing is sent.
     ///
-    /// Errors: Invalid – the kubeconfig cannot be read, or lacks the context.
+    /// Errors: Invalid – the kubeconfig cannot be read, or lacks the context or its parts.
     pub async fn new(address: ClusterAddress<'_>) -> Result<Self, Error> {
-        let kubeconfig = read_kubeconfig(address.kubeconfig)?;
+        let file = address.kubeconfig;
+        let kubeconfig = read_kubeconfig(file)?;
+        check_context(&kubeconfig, address.context).map_err(|reason| invalid(file, reason))?;
         let options = KubeConfigOptions {
             context: address.context.map(str::to_owned),
             ..KubeConfigOptions::default()
         };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-        let mut config = config.map_err(|error| invalid(&error))?;
+        let mut config = config.map_err(|error| invalid(file, chain(&error)))?;
+        if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
+            let reason = "the certificate-authority of its cluster has no certificate: expected PEM, which begins with \
+                          -----BEGIN CERTIFICATE-----";
+            return Err(invalid(file, reason.to_owned()));
+        }
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.read_timeout = Some(READ_TIMEOUT);
         config.write_timeout = Some(READ_TIMEOUT);
         let url = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|error| invalid(&error))?;
+        let client = Client::try_from(config).map_err(|error| invalid(file, chain(&error)))?;
         Ok(Self::by(client, url))
     }
 
@@ -146,36 +152,6 @@ impl KubernetesCluster {
             None => Api::all_with(self.client.clone(), &resource),
         }
     }
-}
-
-fn read_kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, Error> {
-    let Some(path) = path else {
-        return Kubeconfig::read().map_err(|error| {
-            let reason = format!(
-                "none is named, and the one of KUBECONFIG or ~/.kube/config cannot be read ({}); copy that of the \
-                 cluster to this machine, and name it",
-                chain(&error)
-            );
-            Error::invalid("kubeconfig", reason)
-        });
-    };
-    // A device or a whole disk image is not read into memory.
-    let size = path.metadata().map_err(|error| {
-        let reason = format!("{}: {error}; check the path", path.display());
-        Error::invalid("kubeconfig", reason)
-    })?;
-    let size = size.len();
-    if size > MAX_KUBECONFIG {
-        return Err(Error::TooLarge {
-            what: "the kubeconfig",
-            limit: MAX_KUBECONFIG,
-        });
-    }
-    Kubeconfig::read_from(path).map_err(|error| invalid(&error))
-}
-
-fn invalid(error: &(dyn std::error::Error + 'static)) -> Error {
-    Error::invalid("kubeconfig", chain(error))
 }
 
 /// Whether another one was faster, or the name is taken.
