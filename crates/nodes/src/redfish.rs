@@ -43,7 +43,7 @@ mod timing;
 pub use bmc::Bmc;
 pub use boot_order::{BootOrder, BootOrderEntry, BootSourceKind};
 pub use boot_override::{BootOverride, BootTarget, FirmwareMode};
-pub use boot_url::{BootUrlError, ImageLoader, boot_url, boot_url_warning, check_boot_url};
+pub use boot_url::{BootUrlError, ImageLoader, boot_url, boot_url_warnings, check_boot_url};
 pub use connector::{BmcAccess, BmcCredentials, RedfishConnector};
 pub use disks::BmcDisk;
 pub use endpoint::RedfishEndpoint;

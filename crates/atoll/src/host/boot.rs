@@ -39,7 +39,7 @@ pub(crate) fn firmware_url(text: &str) -> Result<Url, BootUrlError> {
     boot_url(text, ImageLoader::Firmware)
 }
 
-/// The medium that was named, with its address. Warns of an address by which the BMC means itself.
+/// The medium that was named, with its address. Warns of an address that the BMC may not reach or take.
 pub(crate) fn medium<'a>(
     image: Option<&'a Url>,
     http_boot: Option<&'a Url>,
@@ -53,7 +53,7 @@ pub(crate) fn medium<'a>(
     });
     let http = || http_boot.map(|uri| (uri, BootMedium::UefiHttp { uri: uri.clone() }));
     let named = disc.or_else(http)?;
-    if let Some(warning) = named.1.warning() {
+    for warning in named.1.warnings() {
         terminal::notice(&warning);
     }
     Some(named)

@@ -297,13 +297,22 @@ async fn mistakes_leave_the_hosts_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn addresses_of_the_bmc_itself_are_warned_of() {
+async fn addresses_that_a_bmc_may_not_reach_are_warned_of() {
     let site = BmcSite::start(&["standard"]).await;
     let image = "http://127.0.0.1:8888/full.iso";
     let (code, _, stderr) = site.run(&["boot", "--image", image, "hosts.yaml", "--ca", "ca.pem"]);
     assert_eq!(code, Some(0), "{stderr}");
     let warning = "the image's address has the host 127.0.0.1, by which the BMC means itself";
     assert!(stderr.contains(warning), "{stderr}");
+    let image = "https://root:s3cret-token@169.254.1.2/full.iso";
+    let (code, _, stderr) = site.run(&["boot", "--image", image, "hosts.yaml", "--ca", "ca.pem"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    for warning in [
+        "the link-local host 169.254.1.2",
+        "a user name or a password",
+    ] {
+        assert!(stderr.contains(warning), "{stderr}");
+    }
 }
 
 /// metal3-io/baremetal-operator, issue 896: the path of virtual media in place of a system's.

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use url::Url;
+use url::{Host, Url};
 
 /// A protocol by which BMCs load images.
 struct ImageProtocol {
@@ -102,6 +102,16 @@ pub enum BootUrlError {
     /// No host.
     #[error("names no host: write it as http://192.0.2.1:8080/full.iso")]
     NoHost,
+    /// A host or port of no server.
+    #[error(
+        "has the {part} {value}, which no server has: write it as http://192.0.2.1:8080/full.iso"
+    )]
+    NoServer {
+        /// Host or port.
+        part: &'static str,
+        /// As the address has it.
+        value: String,
+    },
     /// No file.
     #[error("names no file: add the path of the image, as http://192.0.2.1:8080/full.iso")]
     NoFile,
@@ -149,6 +159,7 @@ pub fn check_boot_url(url: &Url, loader: ImageLoader) -> Result<(), BootUrlError
     if url.host_str().unwrap_or_default().is_empty() {
         return Err(BootUrlError::NoHost);
     }
+    check_server(url)?;
     // A program may be the page of a web server's root; a disc is a file.
     let is_root = matches!(url.path(), "" | "/") && url.query().is_none();
     if is_root && loader == ImageLoader::Bmc {
@@ -157,23 +168,96 @@ pub fn check_boot_url(url: &Url, loader: ImageLoader) -> Result<(), BootUrlError
     Ok(())
 }
 
-/// A warning of an address that means the loader's own machine.
-pub fn boot_url_warning(url: &Url, loader: ImageLoader) -> Option<String> {
-    let host = url.host_str()?;
-    let name = host.trim_end_matches('.').to_ascii_lowercase();
-    let is_name = name == "localhost" || name.ends_with(".localhost");
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    let is_own = address.is_ok_and(|it| {
-        let it = it.to_canonical();
-        it.is_loopback() || it.is_unspecified()
-    });
+/// Errors: a server can have neither the host nor the port.
+fn check_server(url: &Url) -> Result<(), BootUrlError> {
+    let host = url.host_str().unwrap_or_default();
+    let is_for_many = match Host::parse(host) {
+        Ok(Host::Ipv4(address)) => address.is_multicast() || address.is_broadcast(),
+        Ok(Host::Ipv6(address)) => address.is_multicast(),
+        Ok(Host::Domain(_)) | Err(_) => false,
+    };
+    let (part, value) = if is_for_many {
+        ("host", host.to_owned())
+    } else if url.port() == Some(0) {
+        ("port", "0".to_owned())
+    } else {
+        return Ok(());
+    };
+    Err(BootUrlError::NoServer { part, value })
+}
+
+/// Warnings of an address that its loader may not reach or take: of its own machine, of one network segment, with
+/// credentials. No text repeats these.
+pub fn boot_url_warnings(url: &Url, loader: ImageLoader) -> Vec<String> {
     let (words, _) = loader.words();
-    (is_name || is_own).then(|| {
-        format!(
+    let host = url.host_str().unwrap_or_default();
+    let place = match Host::parse(host) {
+        Ok(Host::Ipv4(address)) => HostPlace::of(address.into()),
+        Ok(Host::Ipv6(address)) => HostPlace::of(address.to_canonical()),
+        Ok(Host::Domain(name)) if is_own_name(&name) => HostPlace::Own,
+        Ok(Host::Domain(_)) | Err(_) => HostPlace::Other,
+    };
+    let mut warnings = Vec::new();
+    match place {
+        HostPlace::Other => {}
+        HostPlace::Own => warnings.push(format!(
             "the image's address has the host {host}, by which {words} means itself: give an address of this machine \
              that {words} reaches"
-        )
-    })
+        )),
+        HostPlace::Segment => warnings.push(format!(
+            "the image's address has the link-local host {host}, which {words} reaches in its own network segment at \
+             most: give an address that is routed"
+        )),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        warnings.push(format!(
+            "the image's address has a user name or a password, which {words} may not take, and may show to its users: \
+             offer the image without"
+        ));
+    }
+    warnings
+}
+
+/// Where a host is, seen from another machine.
+enum HostPlace {
+    /// That machine itself.
+    Own,
+    /// Its network segment.
+    Segment,
+    /// Anywhere.
+    Other,
+}
+
+impl HostPlace {
+    fn of(address: IpAddr) -> Self {
+        let is_link_local = match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        if address.is_loopback() || address.is_unspecified() {
+            Self::Own
+        } else if is_link_local {
+            Self::Segment
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Whether each machine has this name for itself. Source: RFC 6761; /etc/hosts of Fedora and Debian.
+fn is_own_name(name: &str) -> bool {
+    const OWN: &[&str] = &[
+        "localhost",
+        "localhost4",
+        "localhost6",
+        "localhost.localdomain",
+        "localhost4.localdomain4",
+        "localhost6.localdomain6",
+        "ip6-localhost",
+        "ip6-loopback",
+    ];
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    OWN.contains(&name.as_str()) || name.ends_with(".localhost")
 }
 
 /// The name of an address's protocol in `TransferProtocolType`.
@@ -241,6 +325,10 @@ mod tests {
             ("nfs:///export/full.iso", "names no host"),
             ("cifs:full.iso", "names no host"),
             ("http://10.0.0.9:99999/full.iso", "invalid port number"),
+            ("http://10.0.0.9:0/full.iso", "has the port 0"),
+            ("http://224.0.0.1/full.iso", "has the host 224.0.0.1"),
+            ("nfs://255.255.255.255/full.iso", "which no server has"),
+            ("http://[ff02::1]/full.iso", "which no server has"),
             ("http://10.0.0.9", "names no file"),
             ("https://10.0.0.9/", "names no file"),
         ] {
@@ -257,24 +345,57 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_loader_itself_are_warned_of() {
-        for (text, is_own) in [
-            ("http://127.0.0.1:8080/full.iso", true),
-            ("http://127.1/full.iso", true),
-            ("http://localhost/full.iso", true),
-            ("http://LOCALHOST./full.iso", true),
-            ("http://a.localhost/full.iso", true),
-            ("http://[::1]/full.iso", true),
-            ("http://[::ffff:127.0.0.1]/full.iso", true),
-            ("http://0.0.0.0/full.iso", true),
-            ("nfs://127.0.0.1/full.iso", true),
-            ("http://10.0.0.9/full.iso", false),
-            ("http://localhost.example/full.iso", false),
+    fn addresses_that_the_loader_may_not_reach_are_warned_of() {
+        for (text, expected) in [
+            ("http://127.0.0.1:8080/full.iso", "means itself"),
+            ("http://127.1/full.iso", "means itself"),
+            ("http://0x7f.1/full.iso", "means itself"),
+            ("http://2130706433/full.iso", "means itself"),
+            ("http://127.255.255.254/full.iso", "means itself"),
+            ("http://localhost/full.iso", "means itself"),
+            ("http://LOCALHOST./full.iso", "means itself"),
+            ("http://localhost.localdomain/full.iso", "means itself"),
+            ("http://localhost6/full.iso", "means itself"),
+            ("http://ip6-localhost/full.iso", "means itself"),
+            ("http://a.localhost/full.iso", "means itself"),
+            ("http://[::1]/full.iso", "means itself"),
+            ("http://[::]/full.iso", "means itself"),
+            ("http://[::ffff:127.0.0.1]/full.iso", "means itself"),
+            ("http://0.0.0.0/full.iso", "means itself"),
+            ("http://0/full.iso", "means itself"),
+            ("nfs://127.0.0.1/full.iso", "means itself"),
+            ("nfs://127.1/full.iso", "means itself"),
+            ("cifs://LocalHost/share/full.iso", "means itself"),
+            ("http://169.254.3.4/full.iso", "network segment"),
+            ("http://[fe80::1]/full.iso", "network segment"),
+            (
+                "https://root:s3cret@10.0.0.9/full.iso",
+                "a user name or a password",
+            ),
+            (
+                "smb://root@server/share/full.iso",
+                "a user name or a password",
+            ),
+            ("http://10.0.0.9/full.iso", ""),
+            ("http://[fd00::9]/full.iso", ""),
+            ("http://localhost.example/full.iso", ""),
+            ("nfs://server/full.iso", ""),
         ] {
             let url = Url::parse(text).unwrap();
-            let warning = boot_url_warning(&url, ImageLoader::Bmc);
-            assert_eq!(warning.is_some(), is_own, "{text}");
+            let warnings = boot_url_warnings(&url, ImageLoader::Bmc);
+            let said = warnings.join("; ");
+            assert_eq!(
+                warnings.len(),
+                usize::from(!expected.is_empty()),
+                "{text}: {said}"
+            );
+            assert!(
+                said.contains(expected) && !said.contains("s3cret"),
+                "{text}: {said}"
+            );
         }
+        let both = Url::parse("http://a:b@127.0.0.1/full.iso").unwrap();
+        assert_eq!(boot_url_warnings(&both, ImageLoader::Firmware).len(), 2);
     }
 
     #[test]

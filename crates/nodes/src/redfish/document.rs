@@ -150,14 +150,14 @@ pub(super) fn quantity(value: &Value) -> Option<f64> {
     number.filter(|number: &f64| number.is_finite() && *number > 0.0)
 }
 
-/// The whole part of a quantity. Numbers of 2^53 and more lose digits.
+/// The whole part of a quantity of one at least. Numbers of 2^53 and more lose digits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "checked to be in range"
 )]
 pub(super) fn whole(quantity: f64) -> Option<u64> {
-    (0.0..1e18).contains(&quantity).then_some(quantity as u64)
+    (1.0..1e18).contains(&quantity).then_some(quantity as u64)
 }
 
 #[cfg(test)]
@@ -212,6 +212,7 @@ pub(super) mod tests {
             (json!("128"), Some(128)),
             (json!(63.9), Some(63)),
             (json!(0), None),
+            (json!(0.5), None),
             (json!(-1), None),
             (json!("large"), None),
             (json!("NaN"), None),

@@ -137,6 +137,21 @@ impl Bmc {
         Ok(PowerState::of(&self.read_system().await?))
     }
 
+    /// Whether the BMC says if the host is on, without a change.
+    ///
+    /// Errors: Unsupported – it does not: no change of the power could be seen.
+    pub(super) async fn check_power_state(&mut self) -> Result<(), BmcError> {
+        let system = self.read_system().await?;
+        if system.text("/PowerState").is_some() {
+            return Ok(());
+        }
+        Err(BmcError::Unsupported {
+            feature: "readable power state",
+            reason: "its system has no PowerState; update its firmware, or restart the BMC"
+                .to_owned(),
+        })
+    }
+
     /// Changes the power, and waits until the BMC reads the new state. Idempotent, but for a restart.
     ///
     /// Errors: Unsupported – the BMC has no such reset; NotApplied – the state stays another.

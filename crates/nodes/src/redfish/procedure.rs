@@ -7,7 +7,7 @@ use url::Url;
 use super::bmc::Bmc;
 use super::boot_order::BootOrder;
 use super::boot_override::BootTarget;
-use super::boot_url::{BootUrlError, ImageLoader, boot_url_warning, check_boot_url};
+use super::boot_url::{BootUrlError, ImageLoader, boot_url_warnings, check_boot_url};
 use super::error::BmcError;
 use super::power::{PowerAction, PowerState};
 
@@ -48,10 +48,10 @@ impl BootMedium {
         check_boot_url(url, loader)
     }
 
-    /// A warning of an address by which its loader means itself.
-    pub fn warning(&self) -> Option<String> {
+    /// Warnings of an address that its loader may not reach or take.
+    pub fn warnings(&self) -> Vec<String> {
         let (url, loader) = self.address();
-        boot_url_warning(url, loader)
+        boot_url_warnings(url, loader)
     }
 
     /// The address, and the one that loads it.
@@ -157,7 +157,6 @@ pub async fn boot_from(
 ) -> Result<(), BmcError> {
     let target = medium.target();
     step!(report, BootStep::Check, check(bmc, medium, &target));
-    step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
     let started = start_from(bmc, medium, &target, report).await;
     match started {
         Ok(()) => Ok(()),
@@ -165,13 +164,14 @@ pub async fn boot_from(
     }
 }
 
-/// Starts a host that is off.
+/// Switches a host off, and starts it.
 async fn start_from(
     bmc: &mut Bmc,
     medium: &BootMedium,
     target: &BootTarget,
     report: impl Fn(BootStep) + Send + Sync,
 ) -> Result<(), BmcError> {
+    step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
     if let BootMedium::VirtualMedia { image, size_bytes } = medium {
         step!(
             report,
@@ -184,7 +184,7 @@ async fn start_from(
     Ok(())
 }
 
-/// The failure of a step, with the power that the host has now: it was switched off before.
+/// The failure of a step, with the power that the host has now: it may have been switched off before.
 async fn with_power(bmc: &mut Bmc, mut error: BmcError) -> BmcError {
     if let BmcError::Step { power, .. } = &mut error {
         *power = match bmc.power_state().await {
@@ -198,6 +198,7 @@ async fn with_power(bmc: &mut Bmc, mut error: BmcError) -> BmcError {
 
 async fn check(bmc: &mut Bmc, medium: &BootMedium, target: &BootTarget) -> Result<(), BmcError> {
     medium.check()?;
+    bmc.check_power_state().await?;
     if let BootMedium::VirtualMedia { image, size_bytes } = medium {
         bmc.check_image(image, *size_bytes).await?;
     }
@@ -225,7 +226,6 @@ pub async fn boot_from_disk(
     report: impl Fn(BootStep) + Send + Sync,
 ) -> Result<BootOrder, BmcError> {
     let order = finish_installation(bmc, &report).await?;
-    step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
     match start_from_disk(bmc, report).await {
         Ok(()) => Ok(order),
         Err(error) => Err(with_power(bmc, error).await),
@@ -236,6 +236,7 @@ async fn start_from_disk(
     bmc: &mut Bmc,
     report: impl Fn(BootStep) + Send + Sync,
 ) -> Result<(), BmcError> {
+    step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
     step!(
         report,
         BootStep::SetBootSource,

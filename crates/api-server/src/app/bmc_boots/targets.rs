@@ -104,6 +104,8 @@ fn parse_address(text: &str) -> Result<(RedfishEndpoint, String), String> {
     let origin = address
         .redfish_origin()
         .map_err(|error| error.to_string())?;
+    let system = address.system_id();
+    system.map_err(|error| format!("{error}: {}", error.remedy("<id>")))?;
     let endpoint = RedfishEndpoint::new(&origin, address.system_path());
     let endpoint = endpoint.map_err(|error| error.to_string())?;
     let ip = address.ip().map(|ip| ip.to_string());
@@ -184,6 +186,18 @@ mod tests {
             (
                 "https://10.0.0.1/redfish/v1/../../api",
                 "/redfish/v1/Systems/<id>",
+            ),
+            (
+                "redfish-virtualmedia://10.0.0.1/redfish/v1/Managers/1/VirtualMedia/Cd",
+                "has the path of managers, not of a system: write /redfish/v1/Systems/<id>",
+            ),
+            (
+                "https://10.0.0.1/redfish/v1/Chassis/1",
+                "has the path of chassis",
+            ),
+            (
+                "https://10.0.0.1/redfish/v1/Systems",
+                "all systems, not of one",
             ),
             ("file:///etc/passwd", "scheme"),
             ("gopher://10.0.0.1", "scheme"),
