@@ -172,7 +172,10 @@ fn find_spec(root: &ConfigNode, problems: &mut ProblemList) -> Option<&'static B
     };
     match ButaneSpec::find(variant, version) {
         Ok(spec) => Some(spec),
-        Err(reason) => refuse(at("version"), "version", reason),
+        Err(unsupported) => {
+            let member = unsupported.member;
+            refuse(at(member), member, unsupported.reason)
+        }
     }
 }
 

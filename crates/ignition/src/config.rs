@@ -400,7 +400,7 @@ mod tests {
             ),
             (
                 r#"{"ignition":{"version":"2.2.0"}}"#,
-                "ignition.version: \"2.2.0\" is not supported, expected one of 3.0.0 to 3.6.0",
+                "ignition.version: \"2.2.0\" is not supported, expected one of 3.0.0 to 3.6.0: convert the configuration, as by ign-converter",
             ),
             (
                 "[]",

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::config::IgnitionConfig;
+use crate::foreign::kind_of_bytes;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::shape::shape;
@@ -26,12 +27,8 @@ impl ConfigDocument {
             Ok(root) => Self::from_tree(&root),
             Err(error) => {
                 let mut problems = ProblemList::default();
-                problems.add(
-                    ProblemClass::Refused,
-                    error.at,
-                    NodePath::Root,
-                    error.reason,
-                );
+                let reason = kind_of_bytes(json).map_or(error.reason, str::to_owned);
+                problems.add(ProblemClass::Refused, error.at, NodePath::Root, reason);
                 (None, problems)
             }
         }

@@ -16,6 +16,7 @@ pub mod cpio;
 pub mod data_url;
 mod document;
 mod error;
+mod foreign;
 pub mod live_installer;
 mod member_tree;
 mod merge;

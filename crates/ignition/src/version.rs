@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign::{kind_of_document, version_remedy};
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList, quoted};
 use crate::shape::is_same_folded;
@@ -95,27 +96,19 @@ pub(crate) fn find_version(root: &ConfigNode, problems: &mut ProblemList) -> Opt
         problems.add(ProblemClass::Refused, at, path, reason);
         None
     };
-    if found.is_none() && is_machine_config(root) {
-        let reason = "this is a MachineConfig for a cluster; Ignition reads the part below its spec.config alone";
-        return refuse(root.at, reason.to_owned());
-    }
     let Some(found) = found else {
         let reason = "a configuration needs a version, one of 3.0.0 to 3.6.0";
-        return refuse(root.at, reason.to_owned());
+        return refuse(root.at, kind_of_document(root).unwrap_or(reason).to_owned());
     };
     let Some(text) = found.as_text() else {
         let reason = format!("expected text, found {}", found.type_name());
         return refuse(found.at, reason);
     };
     SpecVersion::parse(text).or_else(|| {
-        let text = quoted(text);
-        let reason = format!("{text} is not supported, expected one of 3.0.0 to 3.6.0");
+        let (text, remedy) = (quoted(text), version_remedy(text));
+        let reason = format!("{text} is not supported, expected one of 3.0.0 to 3.6.0{remedy}");
         refuse(found.at, reason)
     })
-}
-
-fn is_machine_config(root: &ConfigNode) -> bool {
-    root.get("kind").and_then(ConfigNode::as_text) == Some("MachineConfig")
 }
 
 fn last_folded<'a>(node: &'a ConfigNode, name: &str) -> Option<&'a ConfigNode> {

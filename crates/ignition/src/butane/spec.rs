@@ -60,25 +60,44 @@ static SPECS: &[ButaneSpec] = &[
     openshift("4.22.0", 22, 6),
 ];
 
+/// A variant or version that is not supported.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct UnsupportedSpec {
+    /// The member that names it.
+    pub(super) member: &'static str,
+    /// The message.
+    pub(super) reason: String,
+}
+
 impl ButaneSpec {
     /// The row of a variant and version.
     ///
-    /// Errors: the message, when the variant or the version is not supported.
-    pub(super) fn find(variant: &str, version: &str) -> Result<&'static Self, String> {
+    /// Errors: the variant or the version is not supported.
+    pub(super) fn find(variant: &str, version: &str) -> Result<&'static Self, UnsupportedSpec> {
         let mut of_variant = SPECS.iter().filter(|spec| spec.variant == variant);
         let (Some(first), Some(last)) = (of_variant.clone().next(), of_variant.clone().next_back())
         else {
-            return Err(format!(
-                "variant {variant:?} is not supported, expected \"fcos\" or \"openshift\""
-            ));
+            let hint = match variant {
+                "rhcos" => ", which replaced it for nodes of clusters",
+                "flatcar" | "fiot" | "r4e" => ": the others are for systems that are no nodes",
+                _ => "",
+            };
+            let reason = format!(
+                "variant {variant:?} is not supported, expected \"fcos\" or \"openshift\"{hint}"
+            );
+            return Err(UnsupportedSpec {
+                member: "variant",
+                reason,
+            });
         };
         of_variant
             .find(|spec| spec.version == version)
-            .ok_or_else(|| {
-                format!(
+            .ok_or_else(|| UnsupportedSpec {
+                member: "version",
+                reason: format!(
                     "version {version:?} of {variant} is not supported, expected {} to {}",
                     first.version, last.version
-                )
+                ),
             })
     }
 
@@ -111,10 +130,14 @@ mod tests {
         assert_eq!(spec.ignition(), SpecVersion::V3_4);
         assert!(spec.is_openshift_since(14) && !spec.is_openshift_since(15));
         assert_eq!(
-            ButaneSpec::find("fcos", "1.9.0").unwrap_err(),
+            ButaneSpec::find("fcos", "1.9.0").unwrap_err().reason,
             "version \"1.9.0\" of fcos is not supported, expected 1.0.0 to 1.7.0"
         );
-        let error = ButaneSpec::find("toaster", "1.0.0").unwrap_err();
-        assert!(error.contains("\"fcos\" or \"openshift\""), "{error}");
+        for variant in ["toaster", "rhcos", "r4e"] {
+            let error = ButaneSpec::find(variant, "1.0.0").unwrap_err();
+            assert_eq!(error.member, "variant");
+            let reason = error.reason;
+            assert!(reason.contains("\"fcos\" or \"openshift\""), "{reason}");
+        }
     }
 }
