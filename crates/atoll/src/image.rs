@@ -14,6 +14,7 @@ use image_service::image::{
 use serde_json::json;
 use service::Error;
 use sha2::{Digest as _, Sha256};
+use url::Url;
 
 use self::output::OutputArgs;
 use crate::ignition::accepted;
@@ -24,7 +25,7 @@ use crate::terminal;
 pub(crate) enum ImageCommand {
     /// Show version, areas and kernel arguments
     Show(ShowArgs),
-    /// Write a copy with an ignition in it
+    /// Write a copy with an ignition in it, or with other kernel arguments
     Embed(EmbedArgs),
     /// Write a copy without its root file system, which early boot downloads
     Minimal(MinimalArgs),
@@ -43,6 +44,7 @@ pub(crate) enum ImageCommand {
 /// Arguments of `show`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
+    /// Live image
     image: PathBuf,
     /// Print the embedded ignition only
     #[arg(long, conflicts_with_all = ["format", "json"])]
@@ -54,35 +56,62 @@ pub(crate) struct ShowArgs {
 /// Arguments of `embed`.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
-#[command(group(ArgGroup::new("change").required(true).multiple(true)))]
+#[command(group(ArgGroup::new("change").required(true).multiple(true).args(["added", "deleted", "replaced"])))]
 pub(crate) struct EmbedArgs {
+    /// Live image
     image: PathBuf,
     /// Ignition config; - reads it from standard input. Default: the one that the image has
     #[arg(long, value_name = "FILE", group = "change")]
     ignition: Option<PathBuf>,
-    /// Kernel argument to add; may be repeated
-    #[arg(long = "karg", value_name = "ARGUMENT", group = "change")]
-    kargs: Vec<String>,
-    /// Kernel argument to remove; may be repeated
-    #[arg(long = "delete-karg", value_name = "ARGUMENT", group = "change")]
-    deleted_kargs: Vec<String>,
-    /// Kernel argument to replace; may be repeated
-    #[arg(long = "replace-karg", value_name = "KEY=OLD=NEW", group = "change")]
-    replaced_kargs: Vec<String>,
+    #[command(flatten)]
+    kargs: KargsArgs,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+/// Changes of kernel arguments: some are removed, then others added, then others replaced.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+struct KargsArgs {
+    /// Kernel argument to add at the end; may be repeated
+    #[arg(long = "karg", value_name = "ARGUMENT")]
+    added: Vec<String>,
+    /// Kernel argument to remove, with its value; may be repeated
+    #[arg(long = "delete-karg", value_name = "ARGUMENT")]
+    deleted: Vec<String>,
+    /// Kernel argument to replace; may be repeated
+    #[arg(long = "replace-karg", value_name = "KEY=OLD=NEW")]
+    replaced: Vec<String>,
+}
+
+impl KargsArgs {
+    /// The change of an image; arguments that it does not have are warned of.
+    fn change(&self, image: &BaseImage) -> KargsChange {
+        let change = KargsChange {
+            delete: self.deleted.clone(),
+            replace: self.replaced.clone(),
+            append: self.added.clone(),
+        };
+        let present = image.kernel_arguments().unwrap_or_default();
+        for karg in change.absent(present) {
+            terminal::line(&format!(
+                "warning: the image has no kernel argument {karg:?}, only: {present}"
+            ));
+        }
+        change
+    }
 }
 
 /// Arguments of `minimal`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MinimalArgs {
+    /// Live image
     image: PathBuf,
     /// Ignition config; - reads it from standard input
     #[arg(long, value_name = "FILE")]
     ignition: PathBuf,
-    /// Kernel argument to add; may be repeated
-    #[arg(long = "karg", value_name = "ARGUMENT")]
-    kargs: Vec<String>,
+    #[command(flatten)]
+    kargs: KargsArgs,
     /// URL from which early boot downloads the root file system (see `extract`)
     #[arg(long, value_name = "URL")]
     rootfs_url: String,
@@ -93,6 +122,7 @@ pub(crate) struct MinimalArgs {
 /// Arguments of `extract`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ExtractArgs {
+    /// Live image
     image: PathBuf,
     /// Folder of the files vmlinuz, initrd.img and rootfs.img
     #[arg(
@@ -111,6 +141,7 @@ pub(crate) struct ExtractArgs {
 /// Arguments of `verify`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct VerifyArgs {
+    /// Live image
     image: PathBuf,
     /// Expected SHA-256, in hexadecimal
     #[arg(long, value_name = "DIGEST")]
@@ -120,6 +151,7 @@ pub(crate) struct VerifyArgs {
 /// Arguments of `reset`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ResetArgs {
+    /// Live image
     image: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
@@ -154,11 +186,7 @@ pub(crate) fn open(path: &Path) -> Result<BaseImage, Error> {
 fn embed(arguments: &EmbedArgs) -> Result<(), Error> {
     let image = open(&arguments.image)?;
     let config = arguments.ignition.as_deref().map(accepted).transpose()?;
-    let kargs = KargsChange {
-        delete: arguments.deleted_kargs.clone(),
-        replace: arguments.replaced_kargs.clone(),
-        append: arguments.kargs.clone(),
-    };
+    let kargs = arguments.kargs.change(&image);
     let archives = InitrdArchives::default();
     let content = customised(&image, config.as_deref(), archives, &kargs);
     let content = content.map_err(|error| Error::new("customising the image", error))?;
@@ -225,19 +253,33 @@ fn minimal(arguments: &MinimalArgs) -> Result<(), Error> {
     let image = open(&arguments.image)?;
     let config = accepted(&arguments.ignition)?;
     let network = InitrdArchives::default();
-    let content = minimal_iso(&image, &config, network, &arguments.kargs, url);
+    let kargs = arguments.kargs.change(&image);
+    let content = minimal_iso(&image, &config, network, &kargs, url);
     arguments
         .output
         .write(&content.map_err(|error| Error::new(doing, error))?)
 }
 
-/// Errors: the reason why boot loaders do not take the URL of a root file system.
-pub(crate) fn check_rootfs_url(url: &str) -> Result<(), String> {
-    if !url.contains(['"', '\\', '$', ' ']) {
-        return Ok(());
+/// Checks the URL of a root file system, which early boot downloads with curl.
+///
+/// Source: fedora-coreos-config, coreos-livepxe-rootfs.sh (protocols).
+///
+/// Errors: the reason why boot loaders or early boot do not take it.
+pub(crate) fn check_rootfs_url(text: &str) -> Result<(), String> {
+    let example = "write it as http://192.0.2.1:8080/rootfs.img";
+    let refusal = |reason: String| Err(format!("--rootfs-url {text:?} {reason}: {example}"));
+    if text.contains(['"', '\\', '$', ' ']) || text.contains(char::is_control) {
+        return refusal("has characters that boot loaders do not take".to_owned());
     }
-    let reason = "has characters that boot loaders do not take";
-    Err(format!("--rootfs-url {url:?} {reason}"))
+    match Url::parse(text) {
+        Err(problem) => refusal(format!("is no URL ({problem})")),
+        Ok(url) if !["http", "https", "tftp"].contains(&url.scheme()) => refusal(format!(
+            "has the scheme {}, and early boot loads by http, https or tftp",
+            url.scheme()
+        )),
+        Ok(url) if url.host_str().is_none_or(str::is_empty) => refusal("names no host".to_owned()),
+        Ok(_) => Ok(()),
+    }
 }
 
 fn extract(arguments: &ExtractArgs) -> Result<(), Error> {
@@ -292,4 +334,41 @@ fn verify(arguments: &VerifyArgs) -> Result<(), Error> {
         image.volume_id
     ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_file_systems_come_from_servers() {
+        for url in [
+            "http://h:8080/rootfs?a=b&c",
+            "https://[fd00::1]/r",
+            "tftp://10.0.0.1/r",
+        ] {
+            assert_eq!(check_rootfs_url(url), Ok(()), "{url}");
+        }
+        for (url, expected) in [
+            ("", "is no URL"),
+            ("h/rootfs.img", "is no URL"),
+            ("/data/rootfs.img", "is no URL"),
+            ("http://", "is no URL (empty host)"),
+            ("http://h:99999/r", "is no URL (invalid port number)"),
+            ("tftp:///r", "names no host"),
+            ("file:///r", "has the scheme file"),
+            ("ftp://h/r", "http, https or tftp"),
+            ("h:8080/r", "has the scheme h"),
+            ("http://a b/r", "boot loaders do not take"),
+            ("http://h/a\"b", "boot loaders do not take"),
+            ("http://h/$x", "boot loaders do not take"),
+        ] {
+            let error = check_rootfs_url(url).unwrap_err();
+            assert!(error.contains(expected), "{url}: {error}");
+            assert!(
+                error.ends_with("http://192.0.2.1:8080/rootfs.img"),
+                "{error}"
+            );
+        }
+    }
 }

@@ -16,7 +16,7 @@ mod partition_table;
 mod squashfs;
 
 pub use base::{BaseImage, BaseImageError};
-pub use customise::{CustomiseError, InitrdArchives, customised, full_iso, pristine, pxe_initrd};
+pub use customise::{CustomiseError, InitrdArchives, customised, pristine, pxe_initrd};
 pub use kargs::KargsChange;
 pub use minimal::minimal_iso;
 pub(crate) use nmstatectl::needs_nmstatectl;

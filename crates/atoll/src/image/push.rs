@@ -21,6 +21,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Arguments of `push`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PushArgs {
+    /// Live image
     image: PathBuf,
     /// host[:port]/repository[:tag], or oci://folder:repository[:tag] for `additionalImages` of an image set
     reference: String,

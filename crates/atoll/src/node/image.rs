@@ -6,7 +6,7 @@ use clap::Args;
 use ignition::cpio::{CpioMember, DIRECTORY, REGULAR};
 use ignition::{DiskPath, LiveInstaller, NodeConfig, archive};
 use image_service::content::ContentPieces;
-use image_service::image::{BaseImage, InitrdArchives, full_iso, minimal_iso};
+use image_service::image::{BaseImage, InitrdArchives, KargsChange, customised, minimal_iso};
 use rand::RngExt as _;
 use service::Error;
 
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &NodeImageArgs) -> Result<(), Error> {
     let (node, disk) = (arguments.node.read()?, arguments.install_to.clone());
     let mark = hex::encode(rand::rng().random::<[u8; 8]>());
     let installer = LiveInstaller { node, disk, mark };
-    let content = customised(&base, &installer, arguments.rootfs_url.as_deref());
+    let content = with_installer(&base, &installer, arguments.rootfs_url.as_deref());
     let doing = || format!("making the image of {}", arguments.node.name());
     let content = content.map_err(|error| Error::new(doing(), error))?;
     arguments.output.write_private(&content)?;
@@ -67,7 +67,7 @@ fn base(path: Option<&Path>) -> Result<BaseImage, Error> {
     )
 }
 
-fn customised(
+fn with_installer(
     base: &BaseImage,
     installer: &LiveInstaller,
     rootfs_url: Option<&str>,
@@ -78,11 +78,12 @@ fn customised(
     if rootfs_url.is_some() || base.rootfs().length() == 0 {
         archives.ramdisk = early_network(&installer.node)?.map(Into::into);
     }
+    let kargs = KargsChange::default();
     Ok(match rootfs_url {
-        None => full_iso(base, &config, archives, &[])?,
+        None => customised(base, Some(&config), archives, &kargs)?,
         Some(url) => {
             check_rootfs_url(url)?;
-            minimal_iso(base, &config, archives, &[], url)?
+            minimal_iso(base, &config, archives, &kargs, url)?
         }
     })
 }

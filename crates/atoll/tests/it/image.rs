@@ -223,8 +223,37 @@ fn kernel_arguments_change_without_an_ignition() {
     assert_eq!(kargs("changed.iso"), format!("{default} a=2 c"));
     let shown = lab.succeeds(&["show", "changed.iso", "--ignition"]);
     assert_eq!(shown.trim_end(), IGNITION, "the ignition stays");
-    let said = lab.fails(&["embed", "own.iso", "--delete-karg", "a=2", "-o", "x.iso"]);
-    assert!(said.contains("no kernel argument \"a=2\""), "{said}");
+    let change = [
+        &["--replace-karg", "ignition.platform.id=metal=qemu"][..],
+        &["--delete-karg", "rw", "--karg", "c"],
+    ];
+    let minimal = [
+        &[
+            "minimal",
+            "live.iso",
+            "--rootfs-url",
+            "http://h/r",
+            "--ignition",
+            "c.ign",
+        ][..],
+        &["-o", "minimal.iso"],
+    ];
+    lab.succeeds(&[minimal.concat(), change.concat()].concat());
+    assert_eq!(
+        kargs("minimal.iso"),
+        "ignition.firstboot ignition.platform.id=qemu coreos.live.rootfs_url=\"http://h/r\" c"
+    );
+    // An absent one is no failure, so that a change can be repeated.
+    let absent = lab.atoll(&["embed", "own.iso", "--delete-karg", "a=2", "-o", "same.iso"]);
+    assert!(absent.status.success());
+    let said = String::from_utf8_lossy(&absent.stderr);
+    assert!(
+        said.contains("warning: the image has no kernel argument \"a=2\""),
+        "{said}"
+    );
+    assert!(lab.is_same("same.iso", "own.iso"));
+    let said = lab.fails(&["embed", "own.iso", "--replace-karg", "a=2", "-o", "x.iso"]);
+    assert!(said.contains("write it as KEY=OLD=NEW"), "{said}");
     let nothing = lab.atoll(&["embed", "own.iso", "-o", "x.iso"]);
     assert_eq!(nothing.status.code(), Some(2));
     assert!(!lab.path("x.iso").exists());

@@ -27,7 +27,8 @@ use crate::ImageApp;
 use crate::catalog::CatalogImage;
 use crate::content::ContentPieces;
 use crate::image::{
-    BaseImage, CustomiseError, InitrdArchives, full_iso, minimal_iso, needs_nmstatectl, pxe_initrd,
+    BaseImage, CustomiseError, InitrdArchives, KargsChange, customised, minimal_iso,
+    needs_nmstatectl, pxe_initrd,
 };
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO, S390X};
@@ -370,14 +371,14 @@ impl ImageApp {
             .into_iter()
             .flatten();
         let shared: usize = shared.map(Bytes::len).sum();
-        let kargs = infra_env.kargs()?;
+        let kargs = KargsChange::adding(infra_env.kargs()?);
         let modified = ignition.modified.unwrap_or(base.modified);
         let (entry, image) = (Arc::clone(entry), Arc::clone(&base));
         let (json, kind) = (ignition.json, request.kind);
         let work = move || {
             let rootfs_url = rootfs_url.as_deref();
             let of = (&*entry, &*image);
-            let recipe = Recipe::new(kind, of, &json, &archives, &kargs, rootfs_url).text();
+            let recipe = Recipe::new(kind, of, &json, &archives, &kargs.append, rootfs_url).text();
             let content = match (kind, rootfs_url) {
                 (ImageKind::Minimal, Some(url)) => {
                     minimal_iso(&image, &json, archives, &kargs, url)
@@ -385,10 +386,10 @@ impl ImageApp {
                 // The script of a network boot has the kernel arguments.
                 (ImageKind::Initrd, _) => pxe_initrd(&image, &json, archives),
                 (ImageKind::Full | ImageKind::Minimal, _) => {
-                    full_iso(&image, &json, archives, &kargs)
+                    customised(&image, Some(&json), archives, &kargs)
                 }
             }?;
-            Ok((recipe, content, kargs))
+            Ok((recipe, content, kargs.append))
         };
         let (recipe, content, kargs) = self.composed.run(work).await?;
         let (recipe, digest) =

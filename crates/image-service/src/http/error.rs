@@ -29,7 +29,7 @@ impl From<CustomiseError> for ErrorResponse {
             CustomiseError::IgnitionTooLarge { .. }
             | CustomiseError::KargsTooLong { .. }
             | CustomiseError::KargsNotPrintable(_)
-            | CustomiseError::NoSuchKarg { .. }
+            | CustomiseError::MalformedReplacement(_)
             | CustomiseError::NoKargsArea
             | CustomiseError::NoLoaderConfig
             | CustomiseError::Layout(_) => Error::conflict(error.to_string()),

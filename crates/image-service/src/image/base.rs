@@ -444,8 +444,7 @@ fn kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
     record.files.iter().map(area).collect()
 }
 
-/// Images before 2023: the area is the newline and the padding before the marker; its new text continues the previous
-/// line.
+/// Images before 2023: the area is the arguments of the boot loader's line, its newline and the padding before the marker.
 fn unrecorded_kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
     let mut areas = Vec::new();
     for path in LOADER_CONFIGS {
@@ -463,15 +462,45 @@ fn unrecorded_kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
         if newline == 0 || bytes[newline - 1] != b'\n' {
             continue;
         }
+        let line_end = newline - 1;
+        let line = &bytes[..line_end];
+        let Some(first) = arguments_of_line(line).or_else(|| last_word(line)) else {
+            continue;
+        };
         areas.push(KargsArea {
-            start: start + newline as u64 - 1,
-            size: padding + 1,
-            text: String::new(),
+            start: start + first as u64,
+            size: marker - first,
+            text: String::from_utf8_lossy(&bytes[first..line_end]).into_owned(),
             end: b'\n',
             pad: b'#',
         });
     }
     Ok(areas)
+}
+
+/// Where the kernel arguments begin in the last line: after `linux` and the kernel, or `append` and its initrd.
+fn arguments_of_line(text: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(text).ok()?;
+    let line = &text[text.rfind('\n').map_or(0, |at| at + 1)..];
+    let mut words = line.split_whitespace();
+    let is_linux = words.next()?.starts_with("linux");
+    let last = words
+        .next()
+        .filter(|word| is_linux || word.starts_with("initrd="))?;
+    let start = text.len() - line.len() + line.find(last)? + last.len();
+    let blanks = text[start..].len() - text[start..].trim_start().len();
+    (blanks > 0).then_some(start + blanks)
+}
+
+/// Where the last word of the last line begins: it continues with others of a line of another form.
+fn last_word(text: &[u8]) -> Option<usize> {
+    let line_start = text
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let line = text[line_start..].trim_ascii_end();
+    let blank = line.iter().rposition(u8::is_ascii_whitespace);
+    (!line.is_empty()).then_some(line_start + blank.map_or(0, |at| at + 1))
 }
 
 #[cfg(test)]
@@ -515,12 +544,34 @@ mod tests {
         let (_directory, _, image) = opened(&options);
         let image = image.unwrap();
         assert_eq!(image.ignition.end - image.ignition.start, 262_144);
-        let sizes: Vec<_> = image
-            .kargs
-            .iter()
-            .map(|area| (area.size, area.text.as_str()))
-            .collect();
-        assert_eq!(sizes, [(1025, ""), (1025, "")]);
+        let text = "rw coreos.liveiso=rhcos-418.94.202511191518-0 ignition.firstboot ignition.platform.id=metal";
+        assert_eq!(image.kargs.len(), 2);
+        for area in &image.kargs {
+            assert_eq!((area.size, area.text.as_str()), (text.len() + 1025, text));
+        }
+    }
+
+    #[test]
+    fn arguments_of_boot_loader_lines_are_found() {
+        for (line, arguments) in [
+            ("a\n\tlinux /vmlinuz rw a=b", Some("rw a=b")),
+            ("linuxefi /vmlinuz  rw", Some("rw")),
+            ("  append initrd=/a,/b rw", Some("rw")),
+            ("  append rw a=b", None),
+            ("linux /vmlinuz", None),
+            ("", None),
+        ] {
+            let found = arguments_of_line(line.as_bytes()).map(|start| &line[start..]);
+            assert_eq!(found, arguments, "{line:?}");
+        }
+        for (line, word) in [
+            ("x\n  append rw a=b ", Some("a=b ")),
+            ("x", Some("x")),
+            ("x\n ", None),
+        ] {
+            let found = last_word(line.as_bytes()).map(|start| &line[start..]);
+            assert_eq!(found, word, "{line:?}");
+        }
     }
 
     #[test]

@@ -10,7 +10,9 @@ use ignition::archive;
 
 use super::erofs::find_in_erofs;
 use super::squashfs::Squashfs;
-use super::{BaseImage, InitrdArchives, full_iso, minimal_iso, nmstatectl_archive, pristine};
+use super::{
+    BaseImage, InitrdArchives, KargsChange, customised, minimal_iso, nmstatectl_archive, pristine,
+};
 
 const DEPLOYED: [&str; 8] = [
     "ostree",
@@ -57,9 +59,13 @@ fn iso(bytes: &[u8]) {
         return;
     };
     let _ = image.check_sizes(file.path());
-    let kargs = ["a=b".to_owned()];
+    let kargs = KargsChange {
+        delete: vec!["rw".to_owned()],
+        replace: vec!["a=b=c".to_owned()],
+        append: vec!["a=b".to_owned()],
+    };
     let archives = InitrdArchives::default;
-    let _ = full_iso(&image, b"{}", archives(), &kargs);
+    let _ = customised(&image, Some(b"{}"), archives(), &kargs);
     let _ = minimal_iso(&image, b"{}", archives(), &kargs, "http://a/rootfs");
     let _ = pristine(&image);
     let _ = image.default_kernel_arguments();

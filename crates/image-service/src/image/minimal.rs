@@ -6,8 +6,9 @@
 use serde_json::Value;
 
 use super::base::{BaseImage, TextFile};
-use super::customise::{CustomiseError, InitrdArchives, embed_ignition, joined};
+use super::customise::{CustomiseError, InitrdArchives, embed_ignition};
 use super::iso_edit::{EditError, IsoEdit, Replacement, edited};
+use super::kargs::KargsChange;
 use crate::content::{ContentPieces, Piece};
 
 /// The kernel argument of images that have their root file system.
@@ -17,7 +18,7 @@ const AREA_MARKER: &str = "# COREOS_KARG_EMBED_AREA";
 /// Padding of the area for kernel arguments.
 const PADDING: char = '#';
 
-/// A minimal image with `ignition` and the archives in it, and `kargs` added to every boot loader's line.
+/// A minimal image with `ignition` and the archives in it, and the kernel arguments of every boot loader's line changed.
 ///
 /// `rootfs_url` is quoted in the boot loaders' configurations, so it has neither `"` nor `\` nor `$`.
 ///
@@ -26,7 +27,7 @@ pub fn minimal_iso(
     image: &BaseImage,
     ignition: &[u8],
     archives: InitrdArchives,
-    kargs: &[String],
+    kargs: &KargsChange,
     rootfs_url: &str,
 ) -> Result<ContentPieces, CustomiseError> {
     let Some(map) = &image.map else {
@@ -37,12 +38,16 @@ pub fn minimal_iso(
         ..IsoEdit::default()
     };
     embed_ignition(&mut edit, image, ignition, archives)?;
-    let kargs = joined(kargs)?;
     for file in &image.loader.configs {
-        let Some(text) = with_rootfs_url(&file.text, rootfs_url) else {
+        let Some(mut text) = with_rootfs_url(&file.text, rootfs_url) else {
             continue;
         };
-        let text = with_kargs(text, &kargs)?;
+        if !kargs.is_empty() {
+            let starts = image.kargs.iter().map(|area| area.start);
+            let start = starts.filter(|start| file.extent.contains(start)).min();
+            let start = start.ok_or(CustomiseError::NoKargsArea)? - file.extent.start;
+            text = with_kargs(&text, start, kargs)?;
+        }
         edit.replacements.push(replacement(file, text));
     }
     if edit.replacements.is_empty() {
@@ -78,25 +83,24 @@ fn with_rootfs_url(text: &str, url: &str) -> Option<String> {
     Some(format!("{line} coreos.live.rootfs_url=\"{url}\"{after}"))
 }
 
-/// Kernel arguments at the end of the line before the padding, which gets shorter.
-fn with_kargs(text: String, kargs: &str) -> Result<String, CustomiseError> {
-    if kargs.is_empty() {
-        return Ok(text);
-    }
+/// Changed kernel arguments in the area that begins at `start`: the padding before its marker gets shorter or longer.
+fn with_kargs(text: &str, start: u64, kargs: &KargsChange) -> Result<String, CustomiseError> {
     // Comments begin with the padding's character, too: the area is before its marker.
     let marker = text.find(AREA_MARKER).ok_or(CustomiseError::NoKargsArea)?;
-    let line_end = text[..marker].trim_end_matches(PADDING).len();
-    let line_end = line_end.checked_sub(1).ok_or(CustomiseError::NoKargsArea)?;
-    if text.as_bytes()[line_end] != b'\n' {
-        return Err(CustomiseError::NoKargsArea);
-    }
-    let (line, rest) = text.split_at(line_end);
-    let room = marker - line_end - 1;
-    let size = kargs.len();
+    let area = usize::try_from(start).ok();
+    let area = area.and_then(|start| text.get(start..marker));
+    let area = area.ok_or(CustomiseError::NoKargsArea)?;
+    let line = area.trim_end_matches(PADDING).strip_suffix('\n');
+    let line = line.ok_or(CustomiseError::NoKargsArea)?;
+    let line = kargs.apply(line)?;
+    // One byte is reserved for the end.
+    let (size, room) = (line.len(), area.len() - 1);
     if size > room {
         return Err(CustomiseError::KargsTooLong { size, room });
     }
-    Ok(format!("{line}{kargs}\n{}", &rest[1 + size..]))
+    let (before, after) = (&text[..marker - area.len()], &text[marker..]);
+    let padding = PADDING.to_string().repeat(room - size);
+    Ok(format!("{before}{line}\n{padding}{after}"))
 }
 
 /// `kargs.json` with other default arguments. None if it is not as expected: then nothing reads it either.
@@ -161,7 +165,7 @@ mod tests {
                 ramdisk: ramdisk.map(Bytes::from_static),
                 ..InitrdArchives::default()
             };
-            let kargs: Vec<_> = kargs.iter().map(ToString::to_string).collect();
+            let kargs = added(kargs);
             let content = minimal_iso(&self.base, IGNITION, network, &kargs, URL).unwrap();
             let length = content.length();
             let bytes = collect(&content);
@@ -170,6 +174,10 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             path
         }
+    }
+
+    fn added(kargs: &[&str]) -> KargsChange {
+        KargsChange::adding(kargs.iter().map(ToString::to_string).collect())
     }
 
     fn file(path: &PathBuf, name: &str) -> Vec<u8> {
@@ -308,22 +316,57 @@ mod tests {
     fn images_of_other_kinds_are_refused() {
         let text = "default linux\nlabel linux\n  append quiet\n";
         assert_eq!(with_rootfs_url(text, URL), None);
-        let long = [String::from("x").repeat(1025)];
         let images = Images::new(&LiveImageOptions::small());
         let network = InitrdArchives::default;
-        let error = minimal_iso(&images.base, IGNITION, network(), &long, URL).unwrap_err();
+        let line = "rw ignition.firstboot ignition.platform.id=metal coreos.live.rootfs_url=";
+        let line = line.len() + URL.len() + 2;
+        let added = |size: usize| added(&[&"x".repeat(size)]);
+        let error = minimal_iso(&images.base, IGNITION, network(), &added(1024), URL).unwrap_err();
+        let expected = (line + 1025, line + 1024);
         assert!(
-            matches!(
-                error,
-                CustomiseError::KargsTooLong {
-                    size: 1026,
-                    room: 1024
-                }
-            ),
+            matches!(error, CustomiseError::KargsTooLong { size, room } if (size, room) == expected),
             "{error}"
         );
-        let fits = [String::from("x").repeat(1023)];
-        minimal_iso(&images.base, IGNITION, network(), &fits, URL).unwrap();
+        minimal_iso(&images.base, IGNITION, network(), &added(1023), URL).unwrap();
+    }
+
+    #[test]
+    fn kernel_arguments_are_changed_in_their_area_only() {
+        let change = KargsChange {
+            delete: vec!["rw".to_owned(), "linux".to_owned()],
+            replace: vec!["ignition.platform.id=metal=qemu".to_owned()],
+            append: vec!["debug".to_owned()],
+        };
+        for kargs_json in [true, false] {
+            let images = Images::new(&LiveImageOptions {
+                kargs_json,
+                ..LiveImageOptions::small()
+            });
+            let content = minimal_iso(
+                &images.base,
+                IGNITION,
+                InitrdArchives::default(),
+                &change,
+                URL,
+            );
+            let path = images.folder.path().join("minimal.iso");
+            std::fs::write(&path, collect(&content.unwrap())).unwrap();
+            let line = format!(
+                "ignition.firstboot ignition.platform.id=qemu coreos.live.rootfs_url=\"{URL}\" debug"
+            );
+            let minimal = BaseImage::open(&path).unwrap();
+            assert_eq!(minimal.kargs.len(), 2);
+            for area in &minimal.kargs {
+                assert_eq!(area.text, line);
+            }
+            let grub = String::from_utf8(file(&path, "EFI/redhat/grub.cfg")).unwrap();
+            assert!(
+                grub.contains(&format!("\tlinux /images/pxeboot/vmlinuz {line}\n")),
+                "{grub}"
+            );
+            let isolinux = file(&path, "isolinux/isolinux.cfg");
+            assert!(isolinux.ends_with(b"# COREOS_KARG_EMBED_AREA\nmenu end\n"));
+        }
     }
 
     #[test]
@@ -340,7 +383,7 @@ mod tests {
                 file.write_all_at(&[value], at).unwrap();
                 let made_one = BaseImage::open(&path).ok().and_then(|base| {
                     let network = InitrdArchives::default();
-                    minimal_iso(&base, IGNITION, network, &[], URL).ok()
+                    minimal_iso(&base, IGNITION, network, &KargsChange::default(), URL).ok()
                 });
                 if made_one.is_some() {
                     made += 1;
