@@ -63,6 +63,10 @@ impl LocalKeys {
 }
 
 fn pem(text: &str) -> Result<String, Error> {
+    if text.trim().is_empty() {
+        let reason = "is not set: `atoll token keys` makes a pair; that of an installation is in its settings";
+        return Err(Error::invalid("key", reason));
+    }
     if text.starts_with("-----") {
         return Ok(text.to_owned());
     }

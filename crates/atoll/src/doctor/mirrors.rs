@@ -42,7 +42,8 @@ pub(super) fn read_named(paths: &[PathBuf]) -> Result<Mirrors, Error> {
         let mirrors = read(std::slice::from_ref(path))?;
         if mirrors.mirror_hosts().is_empty() {
             let doing = format!("reading mirrors of registries in {}", path.display());
-            return Err(Error::new(doing, "it names no mirror"));
+            let reason = "it names no mirror: give a file that does, as registries.conf or the ImageDigestMirrorSet of a mirroring run";
+            return Err(Error::new(doing, reason));
         }
     }
     read(paths)
@@ -78,7 +79,8 @@ fn is_yaml(path: &Path, text: &str) -> bool {
 
 /// Sets of mirrors in the format of registries.conf.
 fn of_sets(path: &Path, text: &str) -> Result<String, String> {
-    let documents: Vec<Value> = serde_yaml::from_multiple(text).map_err(|e| e.to_string())?;
+    let documents: Vec<Value> = serde_yaml::from_multiple(text)
+        .map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())?;
     let mut entries = String::new();
     let mut others = Vec::new();
     let mut is_set = false;
@@ -89,21 +91,25 @@ fn of_sets(path: &Path, text: &str) -> Result<String, String> {
             continue;
         };
         is_set = true;
+        let member = format!("spec.{list}");
         let list = document["spec"][list].clone();
-        let sources: Vec<MirroredSource> =
-            serde_json::from_value(list).map_err(|e| format!("{kind}: {e}"))?;
-        for source in &sources {
+        let sources: Option<Vec<MirroredSource>> =
+            serde_json::from_value(list).map_err(|e| format!("{member} of {kind}: {e}"))?;
+        for source in sources.iter().flatten() {
             write_entry(&mut entries, source, pulls);
         }
     }
     if !is_set {
         let names = KINDS.map(|(name, ..)| name).join(", ");
-        let found = others
-            .first()
-            .map_or_else(String::new, |kind| format!(", only {kind:?}"));
-        return Err(format!("it has none of {names}{found}"));
+        let found = match others.iter().find(|kind| !kind.is_empty()) {
+            Some(kind) => format!(", only {kind:?}"),
+            None => String::new(),
+        };
+        return Err(format!(
+            "it has none of {names}{found}: give one of them, or registries.conf"
+        ));
     }
-    for kind in others {
+    for kind in others.into_iter().filter(|kind| !kind.is_empty()) {
         let path = path.display();
         notice(&format!(
             "{path}: skipping {kind:?}, which names no mirrors"
@@ -201,7 +207,12 @@ spec:
                 "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: []}\n",
                 "it names no mirror",
             ),
-            ("kind: ImageTagMirrorSet\nspec: {}\n", "ImageTagMirrorSet"),
+            ("kind: ImageTagMirrorSet\nspec: {}\n", "it names no mirror"),
+            (
+                "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: {source: a}}\n",
+                "spec.imageTagMirrors of ImageTagMirrorSet: invalid type: map",
+            ),
+            ("kind: ''\n", "ImageContentSourcePolicy: give one"),
             (": [", "idms.yaml"),
         ] {
             fs::write(&sets, text).unwrap();
