@@ -76,7 +76,7 @@ fn disabled(profile: &ConnectionProfile, family: Family) -> KeyfileSection {
     section
 }
 
-/// Whether the connection is up without this family; none if the configuration does not say what to wait for.
+/// Whether the connection is up without this family; none if the configuration does not wait for one.
 fn may_fail(profile: &ConnectionProfile, family: Family) -> Option<bool> {
     let awaited = match profile.interface.wait_ip? {
         WaitIp::Any => return Some(true),
