@@ -6,8 +6,8 @@
 #[cfg(feature = "certificates")]
 pub mod certificate;
 pub mod masks;
-#[cfg(feature = "http-client")]
 pub mod pem;
+#[cfg(feature = "http-client")]
 pub mod redirect;
 pub mod resolve;
 pub mod trust;
