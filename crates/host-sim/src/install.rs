@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::api::{ApiCall, ApiResponse, RetryPolicy};
 use crate::install_request::InstallRequest;
-use crate::machine::{Machine, QUORUM};
+use crate::machine::Machine;
 use crate::stage::{order, report};
 use crate::steps::upload_host_logs;
 use crate::world::NodePhase;
@@ -181,8 +181,9 @@ impl InstallerRun<'_> {
     async fn lead_control_plane(&self) -> Result<(), Error> {
         loop {
             let mut ready = 0;
-            for host in self.masters().await? {
-                let Some(node) = self.node_of(&host) else {
+            let masters = self.masters().await?;
+            for host in &masters {
+                let Some(node) = self.node_of(host) else {
                     continue;
                 };
                 let current = host["progress"]["current_stage"]
@@ -193,12 +194,12 @@ impl InstallerRun<'_> {
                     ("Joined", NodePhase::Joined),
                 ] {
                     if node >= phase && order(current) < order(stage) {
-                        self.report_other(&host, stage).await;
+                        self.report_other(host, stage).await;
                     }
                 }
                 ready += usize::from(node == NodePhase::Ready);
             }
-            if ready >= QUORUM {
+            if ready >= self.request.quorum() {
                 return Ok(());
             }
             self.machine.world.pace.sleep(WATCH_INTERVAL).await;
@@ -230,16 +231,13 @@ impl InstallerRun<'_> {
         Some(world.node(machine.index))
     }
 
-    /// A worker waits until two masters are done. Source: openshift/assisted-installer.
+    /// A worker waits until the masters without the bootstrap host are done, two of them at most. Source: openshift/assisted-installer.
     async fn await_masters(&self) -> Result<(), Error> {
         loop {
             let masters = self.masters().await?;
-            if masters
-                .iter()
-                .filter(|host| host["progress"]["current_stage"] == "Done")
-                .count()
-                >= QUORUM
-            {
+            let done = masters.iter();
+            let done = done.filter(|host| host["progress"]["current_stage"] == "Done");
+            if done.count() >= self.request.quorum() {
                 return Ok(());
             }
             self.machine.world.pace.sleep(WATCH_INTERVAL).await;

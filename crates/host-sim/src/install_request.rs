@@ -5,6 +5,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Hardware;
+use crate::machine::quorum;
 use crate::steps::arguments::is_image;
 
 const BOOTSTRAP_STAGES: &[&str] = &[
@@ -62,6 +63,12 @@ pub(crate) struct InstallRequest {
 }
 
 impl InstallRequest {
+    /// Masters that are ready before the other nodes of the cluster get their configuration. Older services send no count.
+    pub(crate) fn quorum(&self) -> usize {
+        let count = usize::try_from(self.control_plane_count).unwrap_or(usize::MAX);
+        quorum(if count == 0 { usize::MAX } else { count })
+    }
+
     /// Parses the step's argument and checks it against the machine, as the real agent and installer do.
     /// Errors: the reason, as text.
     pub(crate) fn parse(arg: &str, hardware: &Hardware) -> Result<Self, String> {

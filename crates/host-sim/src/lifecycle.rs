@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::HostFault;
 use crate::agent::{self, AgentExit};
 use crate::install_request::InstallRequest;
-use crate::machine::{Machine, QUORUM};
+use crate::machine::Machine;
 use crate::world::NodePhase;
 
 /// Duration of firmware and kernel.
@@ -88,9 +88,11 @@ impl Machine {
         if self.world.node(self.hardware.index) == NodePhase::Booting {
             pace.sleep(BOOT_TIME).await;
             if waits_for_control_plane {
+                let wanted = request.as_ref().map_or(1, InstallRequest::quorum);
                 self.world
                     .nodes_until(|nodes| {
-                        nodes.iter().filter(|n| **n == NodePhase::Ready).count() >= QUORUM
+                        let ready = nodes.iter().filter(|node| **node == NodePhase::Ready);
+                        ready.count() >= wanted
                     })
                     .await;
             }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::arguments::only_json;
 use super::reply::StepReply;
-use crate::machine::{Machine, QUORUM};
+use crate::machine::{Machine, quorum};
 use crate::world::{ELSEWHERE, NodePhase};
 use crate::{HostFault, Nic};
 
@@ -297,8 +297,9 @@ pub(super) fn api_vip(machine: &Arc<Machine>, args: &[String]) -> Result<StepRep
     let request: ApiVipRequest = only_json(args)?;
     let host = request.url.host_str().unwrap_or_default();
     let is_known = host.parse::<IpAddr>().is_ok() || machine.world.resolve(host).is_some();
-    let nodes = (0..machine.world.machines().len()).map(|index| machine.world.node(index));
-    let is_up = nodes.filter(|node| *node == NodePhase::Ready).count() >= QUORUM;
+    let count = machine.world.machines().len();
+    let nodes = (0..count).map(|index| machine.world.node(index));
+    let is_up = nodes.filter(|node| *node == NodePhase::Ready).count() >= quorum(count);
     let error = match (is_known, is_up) {
         (false, _) => format!("dial tcp: lookup {host}: no such host"),
         (true, false) => format!("dial tcp {host}: connect: connection refused"),
