@@ -21,6 +21,8 @@ const TYPOS: usize = 2;
 const MAX_PROBLEMS: usize = 100;
 /// Least MTU of an interface with IPv6. Source: RFC 8200, 5.
 const IPV6_MTU: i64 = 1280;
+/// Lengths of hardware addresses: of Ethernet and of InfiniBand. Units: bytes.
+const MAC_BYTES: [usize; 2] = [6, 20];
 /// The loopback interface, which every host has.
 const LOOPBACK: &str = "lo";
 
@@ -172,6 +174,48 @@ impl<'a> NetworkCheck<'a> {
             }
         }
         self.mtu(interface, path);
+        self.mac_address(interface, path);
+        self.bond_monitors(interface, path);
+    }
+
+    fn mac_address(&mut self, interface: &ConfigNode, path: &str) {
+        let Some((node, text)) = interface
+            .get("mac-address")
+            .and_then(|node| Some((node, node.as_text()?)))
+        else {
+            return;
+        };
+        let mut bytes = text.split([':', '-']);
+        let is_hex = |byte: &str| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok();
+        let is_long = MAC_BYTES.contains(&bytes.clone().count());
+        let is_address = is_long && bytes.all(is_hex);
+        if !is_address && !text.is_empty() {
+            let reason = format!(
+                "{:?} is no MAC address: write 52:54:00:12:34:56",
+                shortened(text)
+            );
+            self.refuse(node.at, &format!("{path}.mac-address"), reason);
+        }
+    }
+
+    /// Source: nmstate, rust/src/lib/ifaces/bond.rs, validate_miimon_and_arp_interval.
+    fn bond_monitors(&mut self, interface: &ConfigNode, path: &str) {
+        let mut sections = ["link-aggregation", "bond"].into_iter();
+        let Some(options) = sections.find_map(|section| interface.find(&[section, "options"]))
+        else {
+            return;
+        };
+        let is_set = |name: &str| {
+            options
+                .get(name)
+                .and_then(number)
+                .is_some_and(|value| value > 0)
+        };
+        if is_set("miimon") && is_set("arp_interval") {
+            let reason = "has miimon and arp_interval: a bond watches its links in one way";
+            let path = format!("{path}.link-aggregation.options");
+            self.refuse(options.at, &path, reason);
+        }
     }
 
     /// Sections of another type: nmstate refuses them, also in an interface of a type that it does not know.
@@ -246,6 +290,11 @@ impl<'a> NetworkCheck<'a> {
         let name = text(interface, "name").to_owned();
         for (port, below) in ports(interface) {
             let path = format!("{path}.{below}");
+            if port.name == name && text(interface, "type") != "ovs-bridge" {
+                let reason = format!("{name:?} is a port of itself");
+                self.refuse(port.at, &path, reason);
+                continue;
+            }
             self.lower(&port, &path);
             if let Some(other) = self.controllers.insert(port.name.to_owned(), name.clone()) {
                 let reason = if other == name {
@@ -263,9 +312,14 @@ impl<'a> NetworkCheck<'a> {
             let base = interface
                 .get(section)
                 .and_then(|node| node.get("base-iface"));
-            if let Some((base, name)) = base.and_then(|base| Some((base, base.as_text()?))) {
-                let lower = Port { name, at: base.at };
-                self.lower(&lower, &format!("{path}.{section}.base-iface"));
+            if let Some((base, lower)) = base.and_then(|base| Some((base, base.as_text()?))) {
+                let path = format!("{path}.{section}.base-iface");
+                if lower == name {
+                    self.refuse(base.at, &path, format!("{name:?} is based on itself"));
+                    continue;
+                }
+                let at = base.at;
+                self.lower(&Port { name: lower, at }, &path);
             }
         }
     }
@@ -297,6 +351,14 @@ impl<'a> NetworkCheck<'a> {
             if text(route, "state") == "absent" || is_special {
                 continue;
             }
+            let destination = text(route, "destination");
+            if let Some((hop, node)) = address(route, "next-hop-address")
+                && is_network(destination)
+                && hop.is_ipv6() != destination.contains(':')
+            {
+                let reason = format!("{hop} is of another family than {destination}");
+                self.refuse(node.at, &format!("{path}.next-hop-address"), reason);
+            }
             let name = text(route, "next-hop-interface");
             let at = route
                 .get("next-hop-interface")
@@ -307,7 +369,6 @@ impl<'a> NetworkCheck<'a> {
                 self.refuse(at, &path, reason);
                 continue;
             }
-            let destination = text(route, "destination");
             let family = if destination.contains(':') {
                 "ipv6"
             } else {
@@ -368,7 +429,11 @@ impl<'a> NetworkCheck<'a> {
             NetworkShape::List(item) => match &node.value {
                 NodeValue::List(items) => {
                     for (index, inner) in items.iter().enumerate() {
-                        self.value(inner, *item, &format!("{path}[{index}]"));
+                        let path = format!("{path}[{index}]");
+                        if inner.is_null() {
+                            self.refuse(inner.at, &path, "is null: leave the item out");
+                        }
+                        self.value(inner, *item, &path);
                     }
                     return;
                 }

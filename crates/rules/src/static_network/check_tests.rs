@@ -59,6 +59,14 @@ fn values_are_checked() {
             "vlan: {base-iface: eth1, id: 7}",
             "vlan: belongs to type vlan",
         ),
+        (
+            "mac-address: 52:54:00:00:00",
+            "mac-address: \"52:54:00:00:00\" is no MAC address",
+        ),
+        (
+            "mac-address: zz:54:00:00:00:01",
+            "is no MAC address: write 52:54:00:12:34:56",
+        ),
         ("lldp: true", "lldp: is \"true\": write an object"),
     ] {
         let found = of_interface(members);
@@ -67,6 +75,43 @@ fn values_are_checked() {
             "{members}: {found:?}"
         );
     }
+}
+
+#[test]
+fn interfaces_are_not_below_themselves() {
+    for (interface, expected) in [
+        (
+            "{name: v, type: vlan, vlan: {base-iface: v, id: 5}}",
+            "vlan.base-iface: \"v\" is based on itself",
+        ),
+        (
+            "{name: b, type: bond, link-aggregation: {mode: 1, port: [b]}}",
+            "link-aggregation.port[0]: \"b\" is a port of itself",
+        ),
+        (
+            "{name: b, type: bond, link-aggregation: {mode: 1, options: {miimon: '100', arp_interval: 5}, port: [eth0]}}",
+            "link-aggregation.options: has miimon and arp_interval",
+        ),
+        (
+            "{name: b, type: bond, link-aggregation: {mode: 1, port: [null]}}",
+            "link-aggregation.port[0]: is null",
+        ),
+    ] {
+        let found = mistakes(&format!(
+            "interfaces: [{{name: eth0, type: ethernet}}, {interface}]"
+        ));
+        assert!(
+            found.len() == 1 && found[0].contains(expected),
+            "{interface}: {found:?}"
+        );
+    }
+    let route = "interfaces: [{name: eth0, type: ethernet, ipv4: {enabled: true}, ipv6: {enabled: true}}]\nroutes: {config: [{destination: 0.0.0.0/0, next-hop-address: 'fd00::1', next-hop-interface: eth0}]}";
+    let found = mistakes(route);
+    assert!(
+        found.len() == 1
+            && found[0].contains("next-hop-address: fd00::1 is of another family than 0.0.0.0/0"),
+        "{found:?}"
+    );
 }
 
 #[test]
