@@ -36,6 +36,7 @@ pub mod inventory;
 pub mod ipxe;
 #[cfg(test)]
 mod journey;
+pub mod json_text;
 pub mod managed_domains;
 pub mod manifests;
 pub mod metric_events;

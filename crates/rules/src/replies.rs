@@ -24,6 +24,7 @@ use crate::host;
 use crate::host_state::HostState;
 use crate::images::image_statuses;
 use crate::inventory::{self, SentInventory, UnreadableInventory};
+use crate::json_text::{with_whole_characters, without_null_items};
 use crate::policy::InstallationPolicy;
 use crate::reach::Reaches;
 use crate::vip_leases::LeasedVips;
@@ -67,6 +68,12 @@ impl CheckedReply {
     ///
     /// Errors: Invalid – the output of another step breaks a bound; TooLarge.
     pub fn new(mut reply: StepReply) -> Result<Self, Error> {
+        for text in [&mut reply.output, &mut reply.error] {
+            // The database stores no NUL.
+            if text.contains('\0') {
+                *text = text.replace('\0', "\u{fffd}");
+            }
+        }
         let mut inventory = None;
         if let Some(step) = reply.step_type {
             if step == StepType::Inventory && reply.exit_code == 0 {
@@ -527,8 +534,8 @@ fn store<T: DeserializeOwned + Serialize>(
 
 /// Agents send a list that they have not collected as `null`.
 fn list<T: DeserializeOwned>(reply: &StepReply) -> Result<Vec<T>, Error> {
-    let list: Option<Vec<T>> =
-        serde_json::from_str(&reply.output).map_err(|error| unreadable(reply, &error))?;
+    let list: Option<Vec<T>> = serde_json::from_str(&with_whole_characters(&reply.output))
+        .map_err(|error| unreadable(reply, &error))?;
     Ok(list.unwrap_or_default())
 }
 
@@ -537,7 +544,10 @@ fn parse<T: DeserializeOwned>(reply: &StepReply) -> Result<T, Error> {
     if reply.output.trim_start().starts_with('[') {
         return Err(unreadable(reply, &"it is a list"));
     }
-    serde_json::from_str(&reply.output).map_err(|error| unreadable(reply, &error))
+    let json = with_whole_characters(&reply.output);
+    let parsed = serde_json::from_str(&json);
+    let parsed = parsed.or_else(|error| without_null_items(&json).ok_or(error));
+    parsed.map_err(|error| unreadable(reply, &error))
 }
 
 fn unreadable(reply: &StepReply, problem: &dyn std::fmt::Display) -> Error {
