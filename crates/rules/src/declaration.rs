@@ -7,13 +7,18 @@
 //! Source: openshift/installer, pkg/types/installconfig.go, pkg/types/agent/agent_config_type.go.
 
 mod agent_file;
+mod api_members;
 #[cfg(test)]
 mod corpus_tests;
 mod current;
+mod documents;
 mod export;
 mod files;
 mod hosts;
 mod install_file;
+mod installer_rules;
+#[cfg(test)]
+mod installer_rules_tests;
 mod members;
 mod overrides;
 mod plan;
@@ -27,9 +32,11 @@ use model::network::NetworkType;
 use model::versions::CpuArchitecture;
 use serde_json::{Map, Value};
 
+pub use api_members::MemberPlaces;
 pub use current::{CurrentState, declare};
+pub use documents::{decode, documents};
 pub use export::print;
-pub use files::{FileText, documents, parse, read_documents};
+pub use files::{FileText, parse, read_documents};
 pub use hosts::{DeclaredHost, DeclaredInterface};
 pub use plan::{ApplyPlan, cluster_params, infra_env_params, plan};
 pub use problems::ReadPurpose;
@@ -89,6 +96,8 @@ pub struct Declaration {
     pub hosts: Option<Vec<DeclaredHost>>,
     /// Path of the disk of a single node, while the files are read.
     installation_disk: Option<String>,
+    /// Positions of the values, for errors.
+    places: MemberPlaces,
     /// Members without effect, or with another one than the installer's.
     pub notes: Vec<String>,
 }

@@ -102,18 +102,12 @@ pub fn parse(text: &str) -> Result<Site, Error> {
     let (mut declared, mut records) = (Vec::new(), Vec::new());
     for document in documents {
         match document.get("kind").and_then(ConfigNode::as_text) {
-            None | Some("InstallConfig" | "AgentConfig") => declared.push(document),
             Some("HardwareData" | "BareMetalHost") => {
                 records.push(records::read(&document.to_json())?);
             }
             // Credentials of boards: `BareMetalHost` names them, and nothing here needs them.
             Some("Secret") => {}
-            Some(kind) => {
-                let reason = format!(
-                    "has a document of kind {kind}: a site has an install-config, an AgentConfig, and records of kind HardwareData and BareMetalHost"
-                );
-                return Err(Error::invalid("site", reason));
-            }
+            _ => declared.push(document),
         }
     }
     Ok(assemble(

@@ -1,6 +1,6 @@
 //! The two files, read from YAML documents.
 
-use ignition::tree::{ConfigNode, NodeValue, SourcePosition, documents_from_yaml};
+use ignition::tree::{ConfigNode, NodeValue, SourcePosition};
 use model::Error;
 use model::cluster::PlatformType;
 use model::expected_hosts::DiskHints;
@@ -8,29 +8,23 @@ use model::host::HostRole;
 use model::versions::CpuArchitecture;
 use serde_json::Value;
 
+use super::documents::{self, DocumentRole, documents};
 use super::hosts::{self, HostSource, machines_with_bmcs};
 use super::members::FileMembers;
 use super::problems::{ReadPurpose, SiteProblems};
-use super::{Declaration, agent_file, install_file, overrides, schema};
+use super::{Declaration, agent_file, install_file, installer_rules, overrides, schema};
 
 /// Names of the files.
 pub(super) const INSTALL: &str = "install-config.yaml";
 pub(super) const AGENT: &str = "agent-config.yaml";
+/// Characters of a document's kind that a refusal repeats.
+const SHOWN_KIND: usize = 60;
 /// Names of architectures in install-configs.
 pub(super) const ARCHITECTURES: &[(&str, CpuArchitecture)] = &[
     ("amd64", CpuArchitecture::X86_64),
     ("arm64", CpuArchitecture::Arm64),
     ("ppc64le", CpuArchitecture::Ppc64le),
     ("s390x", CpuArchitecture::S390x),
-];
-/// Members that only an agent-config has, by which one without a kind is known.
-const AGENT_MEMBERS: [&str; 6] = [
-    "rendezvousIP",
-    "hosts",
-    "additionalNTPSources",
-    "bootArtifactsBaseURL",
-    "minimalISO",
-    "embeddedAgent",
 ];
 /// Members of the provisioning network, which only machines with BMCs use.
 const PROVISIONING: [&str; 7] = [
@@ -75,17 +69,6 @@ pub fn parse(texts: &[FileText]) -> Result<Declaration, Error> {
     read_documents(&all, ReadPurpose::Apply)
 }
 
-/// The documents of a text, without empty ones.
-///
-/// Errors: Invalid – not YAML.
-pub fn documents(name: &str, text: &str) -> Result<Vec<ConfigNode>, Error> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let documents = documents_from_yaml(text)
-        .map_err(|error| Error::invalid(format!("{name}:{}", error.at), error.reason))?;
-    let documents = documents.into_iter();
-    Ok(documents.filter(|document| !document.is_null()).collect())
-}
-
 /// Reads both files from their documents.
 ///
 /// Errors: as [`parse`].
@@ -96,19 +79,30 @@ pub fn read_documents(
     let mut problems = SiteProblems::new(purpose);
     let (mut install, mut agent) = (None, None);
     for document in documents {
-        let (slot, file) = if is_agent_config(document) {
-            (&mut agent, AGENT)
-        } else {
-            (&mut install, INSTALL)
+        let (slot, file) = match documents::role(document) {
+            _ if !matches!(document.value, NodeValue::Object(_)) => {
+                let reason = format!(
+                    "is {}: a document is an object with members",
+                    document.type_name()
+                );
+                problems.refuse(INSTALL, document.at, "", reason);
+                continue;
+            }
+            DocumentRole::Install => (&mut install, INSTALL),
+            DocumentRole::Agent => (&mut agent, AGENT),
+            DocumentRole::Foreign(remedy) => {
+                let kind = document.get("kind").and_then(ConfigNode::as_text);
+                let shown: String = kind.unwrap_or_default().chars().take(SHOWN_KIND).collect();
+                let subject = if shown.is_empty() {
+                    "the document"
+                } else {
+                    "a document of kind "
+                };
+                let reason = format!("{subject}{shown} {remedy}");
+                problems.refuse(INSTALL, document.at, "", reason);
+                continue;
+            }
         };
-        if !matches!(document.value, NodeValue::Object(_)) {
-            let reason = format!(
-                "is {}: a document is an object with members",
-                document.type_name()
-            );
-            problems.refuse(file, document.at, "", reason);
-            continue;
-        }
         if slot.replace(document).is_some() {
             let reason =
                 "is present twice: send one install-config and one document of kind AgentConfig";
@@ -127,29 +121,19 @@ pub fn read_documents(
     let agent =
         agent.map(|agent| FileMembers::read(AGENT, agent, schema::AGENT_CONFIG, &mut problems));
     let mut declaration = install_file::read(&install, &mut problems);
+    declaration.places.add(INSTALL, &install.root);
     if let Some(agent) = &agent {
         agent_file::read(agent, &mut problems, &mut declaration);
+        declaration.places.add(AGENT, &agent.root);
     }
     add_platform_hosts(&install, agent.as_ref(), &mut declaration, &mut problems);
+    installer_rules::check(&install, &declaration, &mut problems);
     add_installation_disk(&mut declaration, &mut problems);
     if problems.refuses_disagreements() {
         check_counts(&install, agent.as_ref(), &declaration, &mut problems);
     }
     declaration.notes = problems.finish()?;
     Ok(declaration)
-}
-
-/// The installer reads the kind of no file: the members decide, too.
-fn is_agent_config(document: &ConfigNode) -> bool {
-    let has = |name: &str| {
-        let mut members = document.members().iter();
-        members.any(|member| member.name.eq_ignore_ascii_case(name))
-    };
-    match document.get("kind").and_then(ConfigNode::as_text) {
-        Some("AgentConfig") => true,
-        Some("InstallConfig") => false,
-        _ => AGENT_MEMBERS.iter().any(|name| has(name)) && !has("platform"),
-    }
 }
 
 /// Hosts of the install-config: those of an agent-config replace them, except for their BMCs.
@@ -230,7 +214,14 @@ fn check_counts(
             declaration.control_plane,
             "controlPlane.replicas",
         ),
-        (HostRole::Arbiter, declaration.arbiters, "arbiter.replicas"),
+        (
+            HostRole::Arbiter,
+            // Without the pool the cluster has none.
+            declaration
+                .arbiters
+                .or(install.node("controlPlane").map(|_| 0)),
+            "arbiter.replicas",
+        ),
         (HostRole::Worker, declaration.workers, "compute[0].replicas"),
     ] {
         let of_role = hosts.iter().filter(|host| host.role == Some(role)).count();

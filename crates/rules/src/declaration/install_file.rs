@@ -202,13 +202,22 @@ impl InstallReader<'_> {
         }
     }
 
-    fn network_type(&self, overrides: &mut Map<String, Value>) -> Option<NetworkType> {
+    fn network_type(&mut self, overrides: &mut Map<String, Value>) -> Option<NetworkType> {
         let given = self.text("networking.networkType");
         let given = given.or_else(|| self.text("networking.type"))?;
         let mut known = NetworkType::ALL.iter();
         let found = known.find(|kind| kind.as_str().eq_ignore_ascii_case(&given));
         if let Some(kind) = found.filter(|kind| **kind != NetworkType::None) {
             return Some(*kind);
+        }
+        if given.eq_ignore_ascii_case("Kuryr") {
+            let path = "networking.networkType";
+            self.refuse_value(
+                path,
+                &given,
+                "is of clouds, and gone since 4.15: write OVNKubernetes",
+            );
+            return None;
         }
         // The record has a closed set; the installer passes other names on.
         overrides::set(overrides, &["networking", "networkType"], json!(given));
@@ -217,8 +226,15 @@ impl InstallReader<'_> {
 
     fn cidr(&mut self, path: &str, text: &str) -> String {
         let checked = input::cidr("", text);
-        let network = self.members.check(self.problems, path, checked);
-        network.map_or_else(|| text.to_owned(), |network| network.to_string())
+        let Some(network) = self.members.check(self.problems, path, checked) else {
+            return text.to_owned();
+        };
+        if text.parse() != Ok(network) {
+            let text =
+                format!("is read as {network}: the installer refuses the address of a host here");
+            self.problems.note(INSTALL, path, text);
+        }
+        network.to_string()
     }
 
     fn machine_networks(&mut self) -> Option<Vec<String>> {
@@ -441,7 +457,9 @@ impl InstallReader<'_> {
 fn without_comments(bundle: &str) -> String {
     let begins = |line: &&str| line.starts_with("-----BEGIN ");
     let lines: Vec<&str> = bundle.lines().map(str::trim).collect();
-    let last = lines.iter().rposition(begins).unwrap_or_default();
+    let Some(last) = lines.iter().rposition(begins) else {
+        return bundle.to_owned();
+    };
     let (mut kept, mut is_inside) = (Vec::new(), false);
     for (at, line) in lines.iter().enumerate() {
         is_inside |= begins(line);

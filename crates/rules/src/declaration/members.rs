@@ -5,7 +5,7 @@ use model::{Error, nearest};
 use serde_json::{Map, Value};
 
 use super::problems::SiteProblems;
-use super::schema::{Member, MemberEffect, MemberKind};
+use super::schema::{self, Member, MemberEffect, MemberKind};
 use crate::input;
 
 /// Characters of a member's name that a refusal repeats.
@@ -18,7 +18,7 @@ const TYPOS: usize = 2;
 pub(super) struct FileMembers {
     /// Name of the file.
     pub(super) file: &'static str,
-    /// Members that the declaration reads.
+    /// Members that the declaration reads, or that override the generated install-config.
     pub(super) root: ConfigNode,
     /// Members that override the generated install-config, as an object like the file.
     pub(super) overrides: Map<String, Value>,
@@ -203,8 +203,10 @@ impl MemberWalk<'_> {
             }
             MemberEffect::Override => {
                 let value = self.value(&given.node, row.kind, path, &mut Map::new());
-                if let Some(value) = value.map(|node| without_nulls(&node)) {
-                    overrides.insert(row.name.to_owned(), value);
+                if let Some(node) = value {
+                    overrides.insert(row.name.to_owned(), without_nulls(&node));
+                    let (name, at) = (row.name.to_owned(), given.at);
+                    read.push(ConfigMember { name, at, node });
                 }
             }
             MemberEffect::Declared => {
@@ -289,7 +291,13 @@ impl MemberWalk<'_> {
         // A suggestion that is not listed costs nothing.
         let listed = if self.problems.is_full() { &[] } else { table };
         let known = listed.iter().map(|row| row.name);
+        let places = if self.problems.is_full() {
+            Vec::new()
+        } else {
+            schema::places_of(&shown)
+        };
         let reason = match nearest(&shown, known, TYPOS) {
+            _ if !places.is_empty() => format!("is unknown here: it is {}", places.join(" or ")),
             Some(name) => format!("is unknown: its name is {name}"),
             None => "is unknown: the installer refuses it, too; leave it out".to_owned(),
         };

@@ -44,6 +44,8 @@ pub fn cluster_params(wanted: &Declaration, version: &str) -> Result<ClusterCrea
         let reason = "is missing, and a new cluster needs it";
         Error::invalid(format!("{INSTALL}: {path}"), reason)
     };
+    check_pair(wanted, wanted.control_plane)?;
+    check_single(wanted)?;
     let update = of_cluster(wanted);
     Ok(ClusterCreateParams {
         name: wanted.name.clone(),
@@ -140,6 +142,7 @@ pub fn plan(
         notes: notes(&wanted),
         ..ApplyPlan::default()
     };
+    check_pair(&wanted, changed.control_plane)?;
     let cluster = of_cluster(&changed);
     plan.cluster = (cluster != ClusterUpdateParams::default()).then_some(cluster);
     let infra_env = of_infra_env(&changed)?;
@@ -157,6 +160,33 @@ pub fn plan(
     }
     plan.changes = differences.changes;
     Ok(plan)
+}
+
+/// Two masters need a third vote, or fencing. Exported files have no credentials: an unchanged number passes.
+fn check_pair(wanted: &Declaration, masters: Option<i64>) -> Result<(), Error> {
+    let path = ["controlPlane", "fencing", "credentials"];
+    let is_fenced = overrides::get(&wanted.overrides, &path).is_some();
+    let has_arbiter = wanted.arbiters.is_some_and(|count| count > 0);
+    if masters != Some(2) || is_fenced || has_arbiter {
+        return Ok(());
+    }
+    let reason = "is 2, which needs an arbiter (arbiter: {name: arbiter, replicas: 1}) or controlPlane.fencing: add one of both, or write 1, 3, 4 or 5";
+    Err(Error::invalid(
+        format!("{INSTALL}: controlPlane.replicas"),
+        reason,
+    ))
+}
+
+/// Workers join a single node once it is installed.
+fn check_single(wanted: &Declaration) -> Result<(), Error> {
+    let workers = wanted.workers.filter(|count| *count > 0);
+    let Some(count) = workers.filter(|_| wanted.control_plane == Some(1)) else {
+        return Ok(());
+    };
+    let remedy =
+        "is not possible beside a single master: write 0, and add workers to the installed cluster";
+    let field = format!("{INSTALL}: compute[0].replicas");
+    Err(input::refuse(&field, &count.to_string(), remedy))
 }
 
 /// Members that a cluster keeps from its creation on.
@@ -197,6 +227,17 @@ fn merged_overrides(known: &str, changed: &Map<String, Value>) -> String {
 
 fn notes(wanted: &Declaration) -> Vec<String> {
     let mut notes = wanted.notes.clone();
+    let masters = wanted.hosts.iter().flatten();
+    let masters = masters.filter(|host| matches!(host.role, None | Some(HostRole::Master)));
+    let listed = i64::try_from(masters.count()).unwrap_or(i64::MAX);
+    if let Some(count) = wanted
+        .control_plane
+        .filter(|count| (1..*count).contains(&listed))
+    {
+        notes.push(format!(
+            "{INSTALL}: controlPlane.replicas {count} is more than the {listed} hosts that may be masters: others join as they boot"
+        ));
+    }
     for (role, count, path) in [
         (HostRole::Arbiter, wanted.arbiters, "arbiter.replicas"),
         (HostRole::Worker, wanted.workers, "compute[0].replicas"),

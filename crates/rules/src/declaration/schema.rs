@@ -97,7 +97,32 @@ const POOL: &[Member] = &[
     declared("architecture", Text),
     declared("hyperthreading", Text),
     member("platform", Any, Note(POOL_PLATFORM)),
-    overrides("fencing", Any),
+    overrides("fencing", Object(FENCING)),
+    overrides("diskSetup", Any),
+];
+
+const FENCING: &[Member] = &[declared("credentials", List(&Object(FENCING_CREDENTIAL)))];
+
+const FENCING_CREDENTIAL: &[Member] = &[
+    declared("hostName", Text),
+    declared("macAddress", Text),
+    declared("address", Text),
+    declared("username", Text),
+    declared("password", Text),
+    declared("certificateVerification", Text),
+];
+
+const ARBITER_POOL: &[Member] = &[
+    declared("name", Text),
+    declared("replicas", Integer),
+    declared("architecture", Text),
+    declared("hyperthreading", Text),
+    member("platform", Any, Note(POOL_PLATFORM)),
+    member(
+        "fencing",
+        Any,
+        Refused("belongs to controlPlane, and to clusters without an arbiter"),
+    ),
     overrides("diskSetup", Any),
 ];
 
@@ -137,9 +162,27 @@ const NETWORKING: &[Member] = &[
     declared("clusterNetworks", List(&Object(CLUSTER_NETWORK))),
     declared("serviceNetwork", List(&Text)),
     declared("serviceCIDR", Text),
-    overrides("ovnKubernetesConfig", Any),
+    overrides("ovnKubernetesConfig", Object(OVN)),
     declared("clusterNetworkMTU", Integer),
 ];
+
+const OVN: &[Member] = &[declared("ipv4", Object(OVN_IPV4))];
+
+const OVN_IPV4: &[Member] = &[declared("internalJoinSubnet", Text)];
+
+const CAPABILITIES: &[Member] = &[
+    declared("baselineCapabilitySet", Text),
+    declared("additionalEnabledCapabilities", List(&Text)),
+];
+
+const DIGEST_SOURCE: &[Member] = &[
+    declared("source", Text),
+    declared("mirrors", List(&Text)),
+    declared("sourcePolicy", Text),
+];
+
+/// The older member has no policy.
+const CONTENT_SOURCE: &[Member] = &[declared("source", Text), declared("mirrors", List(&Text))];
 
 const LOAD_BALANCER: &[Member] = &[declared("type", Text)];
 
@@ -295,7 +338,7 @@ pub(super) const INSTALL_CONFIG: &[Member] = &[
     declared("baseDomain", Text),
     declared("controlPlane", Object(POOL)),
     declared("compute", List(&Object(WORKER_POOL))),
-    declared("arbiter", Object(POOL)),
+    declared("arbiter", Object(ARBITER_POOL)),
     declared("networking", Object(NETWORKING)),
     declared("platform", Object(PLATFORM)),
     declared("proxy", Object(PROXY)),
@@ -306,13 +349,13 @@ pub(super) const INSTALL_CONFIG: &[Member] = &[
     declared("publish", Text),
     declared("credentialsMode", Text),
     overrides("additionalTrustBundlePolicy", Text),
-    overrides("capabilities", Any),
+    overrides("capabilities", Object(CAPABILITIES)),
     overrides("cpuPartitioningMode", Text),
     overrides("featureGates", List(&Text)),
     overrides("featureSet", Text),
     overrides("fips", Bool),
-    overrides("imageContentSources", Any),
-    overrides("imageDigestSources", Any),
+    overrides("imageContentSources", List(&Object(CONTENT_SOURCE))),
+    overrides("imageDigestSources", List(&Object(DIGEST_SOURCE))),
     overrides("osImageStream", Text),
     overrides("pki", Any),
     member("operatorPublishingStrategy", Any, Note(CLOUD)),
@@ -344,6 +387,46 @@ pub(super) const AGENT_CONFIG: &[Member] = &[
     member("bootArtifactsBaseURL", Text, Note(IMAGE_SERVICE)),
     member("ipxeBaseURL", Text, Note(IMAGE_SERVICE)),
 ];
+
+/// Places of a member in both files, at which its name is right; none for a name that many objects have.
+pub(super) fn places_of(name: &str) -> Vec<String> {
+    let mut places = Vec::new();
+    for (table, suffix) in [
+        (INSTALL_CONFIG, ""),
+        (AGENT_CONFIG, " of agent-config.yaml"),
+    ] {
+        let mut found = Vec::new();
+        add_places(table, name, "", &mut found);
+        places.extend(found.into_iter().map(|place| place + suffix));
+    }
+    if places.len() > MOST_PLACES {
+        places.clear();
+    }
+    places
+}
+
+/// Most places of a name that still help.
+const MOST_PLACES: usize = 2;
+
+fn add_places(table: &'static [Member], name: &str, above: &str, places: &mut Vec<String>) {
+    for row in table {
+        let path = if above.is_empty() {
+            row.name.to_owned()
+        } else {
+            format!("{above}.{}", row.name)
+        };
+        if row.name.eq_ignore_ascii_case(name) && !matches!(row.effect, MemberEffect::None) {
+            places.push(path);
+            continue;
+        }
+        let (inner, list) = match row.kind {
+            Object(inner) => (inner, ""),
+            List(Object(inner)) => (*inner, "[]"),
+            _ => continue,
+        };
+        add_places(inner, name, &(path + list), places);
+    }
+}
 
 /// Paths of the install-config's members that override the generated one.
 pub(super) fn override_paths() -> Vec<Vec<&'static str>> {

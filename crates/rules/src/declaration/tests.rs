@@ -73,6 +73,9 @@ hosts:
   - macAddress: 52:54:00:aa:00:02
 "#;
 
+/// The note about the missing masters of these files.
+const FEWER: &str = "install-config.yaml: controlPlane.replicas 3 is more than the 1 hosts that may be masters: others join as they boot";
+
 fn read(text: &str) -> Result<Declaration, model::Error> {
     let (name, text) = ("body".to_owned(), text.to_owned());
     parse(&[FileText { name, text }])
@@ -151,8 +154,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         "kind: AgentConfig",
-        "kind: InstallConfig",
-        "is present twice",
+        "kind: SiteConfig",
+        "a document of kind SiteConfig belongs to zero-touch provisioning",
     ),
     (
         "apiVersion: v1\n",
@@ -356,7 +359,9 @@ fn files_of_sites_are_read() {
             infra_env: None,
             expected: None,
         };
-        let notes = plan(&found, state, "{}").unwrap().notes.join("\n");
+        let mut notes = plan(&found, state, "{}").unwrap().notes;
+        notes.retain(|one| one != FEWER);
+        let notes = notes.join("\n");
         assert!(notes.contains(note), "{to}: {notes}");
         assert_eq!(notes.is_empty(), note.is_empty(), "{to}: {notes}");
     }
@@ -370,7 +375,7 @@ fn members_become_records_and_overrides() {
     };
     let found = with(
         "networkType: OVNKubernetes",
-        "ovnKubernetesConfig: {ipv4: {internalJoinSubnet: 100.99.0.0/16}, ipv6: null}",
+        "ovnKubernetesConfig: {ipv4: {internalJoinSubnet: 100.99.0.0/16}}",
     );
     assert_eq!(
         found.overrides["networking"],
@@ -398,7 +403,7 @@ fn members_become_records_and_overrides() {
     );
     let found = with(
         platform,
-        "  vsphere:\n    apiVIP: 10.0.255.1\n    vcenters: [{server: v, password: hidden}]\n",
+        "  vsphere:\n    apiVIP: 10.0.255.1\n    ingressVIP: 10.0.255.2\n    vcenters: [{server: v, password: hidden}]\n",
     );
     assert_eq!(found.api_vips, Some(vec!["10.0.255.1".to_owned()]));
     assert_eq!(
@@ -522,7 +527,7 @@ fn plans_have_the_members_that_differ() {
     assert_eq!(expected[1].name, "beta");
     let networks = found.infra_env.unwrap().static_network_config.unwrap();
     assert_eq!(networks.len(), 1);
-    assert_eq!(found.notes, [] as [String; 0]);
+    assert_eq!(found.notes, [FEWER]);
 }
 
 #[test]
@@ -592,7 +597,7 @@ fn unenforced_replicas_are_noted_and_fixed_members_refused() {
     wanted.infra_env_name = None;
     wanted.workers = Some(7);
     let found = plan(&wanted, state(&cluster, &infra_env, None), "").unwrap();
-    assert!(found.notes[0].contains("replicas 7"), "{:?}", found.notes);
+    assert!(found.notes[1].contains("replicas 7"), "{:?}", found.notes);
 }
 
 #[test]
@@ -636,13 +641,13 @@ prop_compose! {
         expected in proptest::option::of(expected()),
         networks in prop::collection::btree_set(any::<u8>(), 0..4),
         texts in prop::array::uniform4(prop_oneof![Just(String::new()), "[a-z]{1,20}"]),
-        masters in select(vec![1_i64, 3, 5]),
+        masters in select(vec![3_i64, 4, 5]),
         hyperthreading in proptest::option::of(select(model::cluster::Hyperthreading::ALL)),
         embedded_agent in any::<bool>(),
-        machine in prop::collection::vec(any::<[u8; 2]>(), 0..3),
+        machine in prop::collection::vec(any::<[u8; 2]>(), 0..2),
         overrides in select(vec!["", r#"{"fips":true}"#, r#"{"fips":false,"networking":{"networkType":"Calico"},"platform":{"none":{}}}"#,
             r#"{"networking":{"networkType":"Nuage","clusterNetworkMTU":1},"platform":{"baremetal":{"bmcVerifyCA":"x"}}}"#,
-            r#"{"capabilities":{"baselineCapabilitySet":"None"},"publish":"External"}"#]),
+            r#"{"capabilities":{"baselineCapabilitySet":"v4.18"},"publish":"External"}"#]),
     ) -> (model::cluster::Cluster, InfraEnv, Option<Vec<ExpectedHost>>) {
         let mut cluster = fixtures::cluster(masters);
         let [proxy, no_proxy, ntp, name] = texts;
@@ -657,6 +662,11 @@ prop_compose! {
         cluster.platform.as_mut().unwrap().external = Some(PlatformExternal::default());
         cluster.cpu_architecture = Some(CpuArchitecture::X86_64);
         cluster.install_config_overrides = overrides.to_owned();
+        if !machine.is_empty() {
+            // Virtual addresses are inside of them.
+            cluster.api_vips.clear();
+            cluster.ingress_vips.clear();
+        }
         cluster.machine_networks = machine.iter().map(|[a, b]| MachineNetwork {
             cidr: format!("10.{a}.{b}.0/24"),
             ..MachineNetwork::default()
@@ -689,6 +699,7 @@ proptest! {
         let known = declare(state);
         let text = print(&known).unwrap();
         let again = read(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+        let again = Declaration { notes: Vec::new(), ..again };
         prop_assert_eq!(&again, &known, "{}", text);
         let found = plan(&again, state, "{}").unwrap();
         prop_assert_eq!(found.changes, []);

@@ -114,16 +114,28 @@ impl NetworkInput {
 
     /// The rules that hold at creation and at every change.
     pub(crate) fn check(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
-        self.check_support(rules)?;
-        self.check_masks(rules)?;
-        self.check_overlaps()?;
-        vips(&self.api, &self.ingress, rules.user_managed_load_balancer)?;
-        self.check_vip_order(rules)?;
-        if self.is_dual_stack() {
-            self.check_dual_stack(rules)?;
-        }
-        self.check_vip_modes(rules)?;
-        self.check_vips_inside()
+        self.problems(rules).next().map_or(Ok(()), Err)
+    }
+
+    /// The violations of these rules, the first one of each rule.
+    pub(crate) fn problems(&self, rules: &NetworkRules<'_>) -> impl Iterator<Item = Error> {
+        let dual_stack = self.is_dual_stack();
+        [
+            self.check_support(rules),
+            self.check_masks(rules),
+            self.check_overlaps(),
+            vips(&self.api, &self.ingress, rules.user_managed_load_balancer),
+            self.check_vip_order(rules),
+            if dual_stack {
+                self.check_dual_stack(rules)
+            } else {
+                Ok(())
+            },
+            self.check_vip_modes(rules),
+            self.check_vips_inside(rules),
+        ]
+        .into_iter()
+        .filter_map(Result::err)
     }
 
     /// Some list of networks holds both families. Virtual addresses do not decide it: they may be given first.
@@ -302,8 +314,12 @@ impl NetworkInput {
         Err(Error::invalid("api_vips and ingress_vips", reason))
     }
 
-    /// Source: assisted-service, internal/network/machine_network_cidr.go, VerifyVipsForClusterManagedLoadBalancer.
-    fn check_vips_inside(&self) -> Result<(), Error> {
+    /// The addresses of a user-managed load balancer, too, are in a machine network, of which there may be several then:
+    /// the installer takes others, the service that it starts refuses them.
+    ///
+    /// Source: assisted-service, internal/network/machine_network_cidr.go, VerifyVipsForClusterManagedLoadBalancer,
+    /// VerifyVipsForUserManangedLoadBalancer.
+    fn check_vips_inside(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         if self.machine.is_empty() {
             return Ok(());
         }
@@ -315,14 +331,16 @@ impl NetworkInput {
         {
             let Some(net) = self.machine.iter().find(|net| net.contains(vip)) else {
                 let list: Vec<String> = self.machine.iter().map(ToString::to_string).collect();
-                return Err(refuse(
-                    field,
-                    &vip.to_string(),
-                    &format!(
-                        "is outside of the machine networks [{}]: choose a free address inside",
-                        list.join(", ")
-                    ),
-                ));
+                let remedy = if rules.user_managed_load_balancer {
+                    "add the network of the load balancer to them"
+                } else {
+                    "choose a free address inside"
+                };
+                let reason = format!(
+                    "is outside of the machine networks [{}]: {remedy}",
+                    list.join(", ")
+                );
+                return Err(refuse(field, &vip.to_string(), &reason));
             };
             if is_reserved(net, vip) {
                 return Err(refuse(
