@@ -47,11 +47,14 @@ impl ApiServer {
         version: &str,
     ) -> Result<AppliedDeclaration, Error> {
         let wanted = declaration::parse(files)?;
-        let Some(cluster) = self.declared_cluster(caller, &wanted).await? else {
-            return Box::pin(self.create_declared(caller, &wanted, version)).await;
+        let applied = async {
+            let Some(cluster) = self.declared_cluster(caller, &wanted).await? else {
+                return Box::pin(self.create_declared(caller, &wanted, version)).await;
+            };
+            let infra_env = self.only_infra_env(caller, cluster.id).await?;
+            Box::pin(self.apply_to(caller, &wanted, cluster, infra_env)).await
         };
-        let infra_env = self.only_infra_env(caller, cluster.id).await?;
-        Box::pin(self.apply_to(caller, &wanted, cluster, infra_env)).await
+        applied.await.map_err(|error| wanted.located(error))
     }
 
     /// Applies files to an infra-env and its cluster.
@@ -68,7 +71,8 @@ impl ApiServer {
         let infra_env = self.infra_env(id).await?;
         let cluster = self.stored_cluster(cluster_of(&infra_env)?).await?;
         let cluster = cluster.snapshot.cluster.clone();
-        Box::pin(self.apply_to(caller, &wanted, cluster, Some(infra_env))).await
+        let applied = Box::pin(self.apply_to(caller, &wanted, cluster, Some(infra_env))).await;
+        applied.map_err(|error| wanted.located(error))
     }
 
     /// Both files of an infra-env and its cluster, as two YAML documents without secrets.

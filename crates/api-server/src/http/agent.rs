@@ -88,13 +88,22 @@ pub(crate) async fn step_reply(
     let sent: Option<SentReply<'_>> = body.sent();
     if sent.is_none() {
         // Refused before its host is looked up, unless it is a spelling of a reply that is not recognised.
-        body.parse::<StepReply>("reply")?;
+        parse_reply(&body)?;
     }
     if let Some(received) = app.receive_reply(infra_env, id, sent.as_ref()).await? {
-        let reply = body.parse("reply")?;
+        let reply = parse_reply(&body)?;
         app.accept_reply(infra_env, id, received, reply).await?;
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// A reply; bytes that are no characters are replaced, as the peer's service does.
+fn parse_reply(body: &JsonBody<REPLY_LIMIT>) -> Result<StepReply, ApiError> {
+    body.parse("reply").or_else(|error| {
+        body.with_whole_characters()
+            .parse("reply")
+            .map_err(|_| error)
+    })
 }
 
 pub(crate) async fn progress(

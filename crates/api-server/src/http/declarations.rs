@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use model::Error;
 use model::declaration::AppliedDeclaration;
-use rules::declaration::FileText;
+use rules::declaration::{FileText, decode};
 
 use super::audit::Created;
 use super::download::FileResponse;
@@ -49,9 +49,8 @@ impl<S: Send + Sync> FromRequest<S> for DeclaredFiles {
             }
             ApiError::Request(format!("the body could not be read: {}", error.body_text()))
         })?;
-        let text = String::from_utf8(bytes.into())
-            .map_err(|_| ApiError::parameter("files", "body", "should be UTF-8 text"))?;
         let name = "body".to_owned();
+        let text = decode(&name, bytes.into())?;
         Ok(Self(vec![FileText { name, text }]))
     }
 }
@@ -80,8 +79,9 @@ async fn read_form<S: Send + Sync>(request: Request, state: &S) -> Result<Vec<Fi
             let problem = format!("should be one of [{}]", PARTS.join(" "));
             return Err(ApiError::parameter(&name, "formData", problem));
         }
-        let text = part.text().await.map_err(unreadable)?;
+        let bytes = part.bytes().await.map_err(unreadable)?;
         let name = format!("{}.yaml", name.trim_end_matches(".yaml"));
+        let text = decode(&name, bytes.into())?;
         documents.push(FileText { name, text });
     }
     Ok(documents)

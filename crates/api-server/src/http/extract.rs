@@ -207,6 +207,13 @@ impl<const LIMIT: usize> JsonBody<LIMIT> {
         blocking::unless_short(self.0.len() > LARGE_TEXT, || self.parse_here(name))
     }
 
+    /// The body with the replacement character for bytes and escapes that are no characters.
+    pub(crate) fn with_whole_characters(&self) -> Self {
+        let text = String::from_utf8_lossy(&self.0);
+        let text = rules::json_text::with_whole_characters(&text).into_owned();
+        Self(text.into())
+    }
+
     /// Reads only the structure of the body; none if it has another.
     pub(crate) fn sent<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
         // serde accepts a list for a struct.
