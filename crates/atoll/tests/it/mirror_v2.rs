@@ -26,6 +26,15 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// Names of the archives in a folder, in their order.
+fn archives_of(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|it| it.contains(".tar")).collect();
+    names.sort();
+    names
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn workspaces_have_history_and_results() {
     let (source, other, target) = (
@@ -63,13 +72,6 @@ async fn workspaces_have_history_and_results() {
     // The same command again has nothing to pack.
     let printed = run(pack.clone()).await;
     assert!(printed.contains("No new images detected"), "{printed}");
-    let archives_of = |folder: &Path| {
-        let files = fs::read_dir(folder).unwrap();
-        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.filter(|it| it.contains(".tar")).collect();
-        names.sort();
-        names
-    };
     assert_eq!(archives_of(&out), ["mirror_000001.tar"]);
 
     let to = format!("docker://{}/ns", target.address);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::built_image;
 use crate::content::{SelectedImage, Why};
 use crate::names::{self, Naming};
-use crate::operators::{self, OpenedCatalog, Original};
+use crate::operators::{self, Original};
 use crate::progress::Amount;
 use crate::publish::MirrorTarget;
 use crate::results;
