@@ -473,7 +473,13 @@ mod tests {
         let text = text.split("\n---\n").next().unwrap();
         let machine = "- cidr: 192.168.126.0/24";
         assert!(text.contains(machine), "{text}");
-        let text = text.replace(machine, &format!("{machine}\n  - cidr: 2001:db8::/64"));
+        let text = text
+            .replace(machine, &format!("{machine}\n  - cidr: 2001:db8::/64"))
+            .replace(
+                "hostPrefix: 23",
+                "hostPrefix: 23\n  - cidr: fd01::/48\n    hostPrefix: 64",
+            )
+            .replace("- 172.30.0.0/16", "- 172.30.0.0/16\n  - fd02::/112");
         let site = rules::site::parse(&text).unwrap();
         let machines = of_site(&site, Some(profile), "seed").unwrap();
         for machine in &machines {

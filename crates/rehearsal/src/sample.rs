@@ -10,6 +10,10 @@ pub(crate) fn site(profile: &InstallationProfile) -> String {
     } else {
         "  baremetal:\n    apiVIPs: [192.168.126.100]\n    ingressVIPs: [192.168.126.101]"
     };
+    let arbiter = match arbiters {
+        0 => String::new(),
+        count => format!("arbiter:\n  name: arbiter\n  replicas: {count}\n"),
+    };
     let hosts = [
         ("master", masters),
         ("arbiter", arbiters),
@@ -39,7 +43,7 @@ baseDomain: example.com
 controlPlane:
   name: master
   replicas: {masters}
-compute:
+{arbiter}compute:
 - name: worker
   replicas: {workers}
 networking:

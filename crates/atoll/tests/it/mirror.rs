@@ -58,7 +58,7 @@ fn every_problem_has_line_and_column() {
     let printed = String::from_utf8(output.stdout).unwrap();
     let expected = [
         "4:3: mirror.operatorz: not known: operators may be meant",
-        "5:29: mirror.additionalImages[0].name: expected an image, as in registry.example.org/catalogs/community:v4.20, or oci:// \
+        "5:29: mirror.additionalImages[0].name: expected an image, as in registry.example.org/tools/tool:1.0, or oci:// \
          and a folder, found the number 5: put it in quotes, as \"5\"",
     ];
     let expected = expected.map(|line| format!("{path}:{line}"));
