@@ -22,6 +22,8 @@ const ESCAPED_LINE_END: &[u8] = b"\\n";
 const ESCAPED: &str = "its lines end with the two characters \\n: replace them by line ends";
 /// Labels in an error.
 const SHOWN_LABELS: usize = 5;
+/// Longest label of a section; a longer one is content, which may be that of a key. Units: bytes.
+const LABEL_LIMIT: usize = 32;
 
 /// `bytes` without a byte-order mark.
 pub fn unmarked(bytes: &[u8]) -> &[u8] {
@@ -34,8 +36,12 @@ fn normalised(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut text = Cow::Borrowed(bytes);
     for (from, to) in [
         (BYTE_ORDER_MARK, &b""[..]),
-        // Files without a line end that were joined.
-        (b"----------BEGIN ", b"-----\n-----BEGIN "),
+        // Files without a line end that were joined, by the last letters of CERTIFICATE, KEY, CRL and PARAMETERS: other
+        // dashes before a section are decoration.
+        (b"E----------BEGIN ", b"E-----\n-----BEGIN "),
+        (b"Y----------BEGIN ", b"Y-----\n-----BEGIN "),
+        (b"L----------BEGIN ", b"L-----\n-----BEGIN "),
+        (b"S----------BEGIN ", b"S-----\n-----BEGIN "),
         (b" X509 CERTIFICATE-----", b" CERTIFICATE-----"),
         (b" TRUSTED CERTIFICATE-----", b" CERTIFICATE-----"),
     ] {
@@ -133,6 +139,11 @@ fn all<T: PemObject>(bytes: &[u8], expected: &str) -> Result<Vec<T>, String> {
 /// The reason why a section cannot be read, and a way out.
 fn fault(error: &pem::Error) -> String {
     match error {
+        // The parser takes a line from a first mark to a last one for a label, content included.
+        pem::Error::MissingSectionEnd { end_marker } if end_marker.len() > LABEL_LIMIT => {
+            "a section is on one line: write its first mark, its content and its last mark on lines of their own"
+                .to_owned()
+        }
         pem::Error::MissingSectionEnd { end_marker } => format!(
             "a section has no end `-----END {}-----`: the file was cut off, copy it again",
             String::from_utf8_lossy(end_marker)
@@ -222,6 +233,7 @@ fn labels(bytes: &[u8]) -> Vec<String> {
         .filter_map(|line| {
             let label = line.strip_prefix(BEGIN)?;
             let end = label.windows(5).position(|it| it == b"-----")?;
+            let end = Some(end).filter(|end| *end <= LABEL_LIMIT)?;
             Some(String::from_utf8_lossy(&label[..end]).into_owned())
         })
         .collect()
@@ -233,6 +245,21 @@ mod tests {
 
     fn key_error(bytes: &[u8]) -> String {
         private_key(bytes).unwrap_err()
+    }
+
+    #[test]
+    fn a_key_on_one_line_is_not_repeated() {
+        let line = b"-----BEGIN PRIVATE KEY----- MIIEvSECRET -----END PRIVATE KEY-----";
+        for error in [key_error(line), certificates(line).unwrap_err()] {
+            assert!(!error.contains("SECRET"), "{error}");
+            assert!(error.contains("on one line"), "{error}");
+        }
+    }
+
+    #[test]
+    fn decoration_is_no_section() {
+        let key = b"-----------------BEGIN own key-----------------\n-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n";
+        assert_eq!(labels(key), ["PRIVATE KEY"]);
     }
 
     #[test]

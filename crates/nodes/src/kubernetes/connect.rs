@@ -72,7 +72,7 @@ impl KubernetesCluster {
         config.read_timeout = Some(READ_TIMEOUT);
         config.write_timeout = Some(READ_TIMEOUT);
         let url = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|error| invalid(file, chain(&error)))?;
+        let client = Client::try_from(config).map_err(|error| invalid(file, unusable(&error)))?;
         Ok(Self::by(client, url))
     }
 
@@ -151,6 +151,16 @@ impl KubernetesCluster {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
         }
+    }
+}
+
+/// The reason why a kubeconfig makes no client, without the key that an error of its PEM repeats.
+fn unusable(error: &kube::Error) -> String {
+    match error {
+        kube::Error::RustlsTls(kube::client::RustlsTlsError::InvalidIdentityPem(_)) => {
+            "the client certificate or key of its user is broken PEM: copy it again".to_owned()
+        }
+        error => chain(error),
     }
 }
 
