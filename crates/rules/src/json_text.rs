@@ -5,6 +5,10 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// Most objects of a record that is read as a tree, and most values: an object takes up to 700 bytes, a value 32.
+const OBJECTS_LIMIT: usize = 1 << 16;
+const VALUES_LIMIT: usize = 1 << 20;
+
 /// The text with the replacement character for each half of a surrogate pair, as Go's reader has it, and for NUL, which
 /// no database stores: firmware tables hold such bytes. Source: RFC 8259, 8.2.
 pub fn with_whole_characters(json: &str) -> Cow<'_, str> {
@@ -45,6 +49,10 @@ pub fn with_whole_characters(json: &str) -> Cow<'_, str> {
 /// A record without the null items of its lists, and with the last one of members that are present twice; none if it is
 /// malformed otherwise. Source: Go, encoding/json.
 pub(crate) fn without_null_items<T: DeserializeOwned>(json: &str) -> Option<T> {
+    let count = |marks: &[u8]| json.bytes().filter(|byte| marks.contains(byte)).count();
+    if count(b"{") > OBJECTS_LIMIT || count(b"{[,") > VALUES_LIMIT {
+        return None;
+    }
     let mut value: Value = serde_json::from_str(json).ok()?;
     remove_null_items(&mut value);
     serde_json::from_value(value).ok()

@@ -8,6 +8,9 @@ use model::Error;
 use super::Declaration;
 use super::files::{AGENT, INSTALL};
 
+/// Longest path of a value that is kept: the API has no longer ones, and keys may have any length. Units: bytes.
+const PATH_BYTES: usize = 256;
+
 /// Positions of the values of both files, by file and path. They are no part of the wanted state: all are equal.
 #[derive(Debug, Clone, Default)]
 pub struct MemberPlaces(BTreeMap<(&'static str, String), SourcePosition>);
@@ -25,6 +28,9 @@ impl MemberPlaces {
     }
 
     fn add_below(&mut self, file: &'static str, node: &ConfigNode, path: &str) {
+        if path.len() > PATH_BYTES {
+            return;
+        }
         self.0.insert((file, path.to_owned()), node.at);
         match &node.value {
             NodeValue::Scalar { .. } => {}

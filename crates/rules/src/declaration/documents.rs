@@ -84,8 +84,13 @@ pub fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Error> {
         let Some(rest) = bytes.strip_prefix(&mark) else {
             continue;
         };
-        let pairs = rest.as_chunks::<2>().0.iter();
+        let (pairs, half) = rest.as_chunks::<2>();
+        if !half.is_empty() {
+            let reason = "is UTF-16 that was cut off: copy it again, or save it as UTF-8";
+            return Err(Error::invalid(name, reason));
+        }
         let units: Vec<u16> = pairs
+            .iter()
             .map(|pair| {
                 if mark == UTF16_MARKS[0] {
                     u16::from_le_bytes(*pair)
@@ -139,7 +144,8 @@ pub(super) fn role(document: &ConfigNode) -> DocumentRole {
     let is_named = |name: &str| kind.eq_ignore_ascii_case(name);
     let install = count_of(document, schema::INSTALL_CONFIG, schema::AGENT_CONFIG);
     let agent = count_of(document, schema::AGENT_CONFIG, schema::INSTALL_CONFIG);
-    let is_of_group = version.contains('/');
+    let is_of_group =
+        version.contains('/') && !is_named("AgentConfig") && !is_named("InstallConfig");
     match (foreign, install.cmp(&agent)) {
         (Some((_, remedy)), _) => DocumentRole::Foreign(remedy),
         (None, _) if is_of_group => DocumentRole::Foreign(MANIFEST),

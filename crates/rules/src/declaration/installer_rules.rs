@@ -276,9 +276,12 @@ impl InstallerRules<'_> {
     fn repository(&mut self, path: &str, text: &str) {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:[]".contains(&byte);
         let (registry, inner) = text.split_once('/').unwrap_or((text, ""));
-        let remedy = if text.contains("://") {
-            "is a URL: write the repository alone, as registry.example.com:5000/openshift/release"
-        } else if text.contains('@') || inner.contains(':') {
+        if text.contains("://") {
+            // It might hold a password.
+            let reason = "is a URL: write the repository alone, as registry.example.com:5000/openshift/release";
+            return self.refuse(path, reason);
+        }
+        let remedy = if text.contains('@') || inner.contains(':') {
             "is an image: write the repository without tag and digest"
         } else if registry.is_empty()
             || text.ends_with('/')
@@ -358,6 +361,9 @@ impl InstallerRules<'_> {
             let reason = format!("has {count} entries: write one for each of the 2 masters");
             self.refuse(list, reason);
         }
+        if count > FENCED {
+            return;
+        }
         let mut seen = BTreeMap::new();
         for at in 0..count {
             self.credential(&format!("{list}[{at}]"), &mut seen);
@@ -391,8 +397,9 @@ impl InstallerRules<'_> {
             let authority = text.split_once("://").map(|(_, rest)| rest);
             let is_url = authority.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
             if !is_url || !text.contains("redfish") {
-                let remedy = "is no address of a Redfish BMC: write redfish+https://192.0.2.9/redfish/v1/Systems/1";
-                self.refuse_value(&address, &text, remedy);
+                // The address might hold a password.
+                let reason = "is no address of a Redfish BMC: write redfish+https://192.0.2.9/redfish/v1/Systems/1";
+                self.refuse(&address, reason);
             }
         }
         self.word(&format!("{path}.certificateVerification"), VERIFICATIONS);
@@ -401,8 +408,8 @@ impl InstallerRules<'_> {
                 continue;
             };
             if let Some(other) = seen.insert(text.to_ascii_lowercase(), member.clone()) {
-                let remedy = format!("is that of {other}, too: each master has its own");
-                self.refuse_value(&member, &text, &remedy);
+                let reason = format!("is that of {other}, too: each master has its own");
+                self.refuse(&member, reason);
             }
         }
         self.fenced_host(path);
@@ -508,6 +515,13 @@ impl InstallerRules<'_> {
             ipv6_support: true,
             hosts: 0,
         };
+        self.host_prefixes(&input.cluster);
+        self.inner_networks(&input);
+        let is_whole = ["platform", "controlPlane"].map(|it| self.members.node(it).is_some());
+        if is_whole != [true, true] {
+            // The record decides the rest, and the API refuses at the place in the file.
+            return;
+        }
         let found: Vec<Error> = input.problems(&rules).collect();
         for error in found {
             self.refuse_of_api(error);
@@ -521,8 +535,6 @@ impl InstallerRules<'_> {
             let reason = "has several networks of one address family: write one of each, or use a load balancer of type UserManaged";
             self.refuse("networking.machineNetwork", reason);
         }
-        self.host_prefixes(&input.cluster);
-        self.inner_networks(&input);
     }
 
     /// Adds a refusal of a member of the API, at its place in the file.
@@ -555,9 +567,14 @@ impl InstallerRules<'_> {
 
     /// Networks that OVN-Kubernetes uses inside.
     fn inner_networks(&mut self, input: &NetworkInput) {
-        let kind = self.declaration.network_type;
+        let kind = ["networking.networkType", "networking.type"].map(|path| self.text(path));
         let join = self.text(JOIN);
-        if kind.is_some_and(|kind| kind != NetworkType::OVNKubernetes) {
+        let ovn = NetworkType::OVNKubernetes.as_str();
+        if kind
+            .into_iter()
+            .flatten()
+            .any(|name| !name.eq_ignore_ascii_case(ovn))
+        {
             if join.is_some() {
                 let reason = "has an effect on networkType OVNKubernetes only: leave it out";
                 self.refuse("networking.ovnKubernetesConfig", reason);

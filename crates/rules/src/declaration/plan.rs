@@ -165,7 +165,8 @@ pub fn plan(
 /// Two masters need a third vote, or fencing. Exported files have no credentials: an unchanged number passes.
 fn check_pair(wanted: &Declaration, masters: Option<i64>) -> Result<(), Error> {
     let path = ["controlPlane", "fencing", "credentials"];
-    let is_fenced = overrides::get(&wanted.overrides, &path).is_some();
+    let credentials = overrides::get(&wanted.overrides, &path).and_then(Value::as_array);
+    let is_fenced = credentials.is_some_and(|list| !list.is_empty());
     let has_arbiter = wanted.arbiters.is_some_and(|count| count > 0);
     if masters != Some(2) || is_fenced || has_arbiter {
         return Ok(());
