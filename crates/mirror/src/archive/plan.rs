@@ -17,6 +17,7 @@ use super::member::{MemberKind, PlannedFile, PlannedMember};
 use super::name::{self, ArchiveFormat, INDEX, METADATA, SIGNATURE};
 use super::read::metadata_of;
 use super::signature::{SIGNATURE_BYTES, Signer};
+use super::v2_paths;
 use crate::content::ImageContent;
 
 mod content;
@@ -131,6 +132,11 @@ impl SetPlan {
             let blob = match kind {
                 MemberKind::Blob(digest) => digest.to_string(),
                 _ => String::new(),
+            };
+            // The name of a configuration has the time of the run, and its length does not depend on it.
+            let path = match path.strip_prefix(v2_paths::CONFIGURATION) {
+                Some(_) => v2_paths::CONFIGURATION,
+                None => path,
             };
             let name = &self.files[number].name;
             hasher.update(format!("{name} {offset} {size} {blob} {path}\n").as_bytes());

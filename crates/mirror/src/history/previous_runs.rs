@@ -353,8 +353,10 @@ impl NextMetadata {
 /// Whether a run differs from the one before it. An image that is known under another name is new, and so is a catalog that
 /// has other bundles of which all images are known; the peer passes over both.
 fn is_news(run: &PastMirror, before: &PastMirror) -> bool {
+    // As metadata has it: that lacks members which the peer's v1 does not know.
+    let stored = |mirror: &MirrorSelection| serde_json::to_value(mirror).ok();
     !run.associations.is_empty()
-        || run.mirror != before.mirror
+        || stored(&run.mirror) != stored(&before.mirror)
         || run.operators != before.operators
         || run.platforms != before.platforms
 }
@@ -422,4 +424,29 @@ fn carried(kept: &[&Association]) -> BTreeSet<Digest> {
     });
     // Malformed digests name no content to leave out.
     digests.filter_map(|digest| digest.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Configuration};
+
+    #[test]
+    fn members_that_metadata_lacks_are_no_news() {
+        let text = b"kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  additionalImages:\n  - name: r.example/a/b:1\n    targetTag: x\n";
+        let Ok(Configuration::Mirror(set)) = config::parse(text) else {
+            panic!("not read")
+        };
+        let run = PastMirror {
+            mirror: set.mirror,
+            ..PastMirror::default()
+        };
+        let stored = serde_json::to_string(&run).unwrap();
+        let before: PastMirror = serde_json::from_str(&stored).unwrap();
+        assert_ne!(run.mirror, before.mirror);
+        assert!(!is_news(&run, &before));
+        let mut other = run.clone();
+        other.mirror.additional_images.clear();
+        assert!(is_news(&other, &before));
+    }
 }

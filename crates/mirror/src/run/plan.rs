@@ -135,12 +135,6 @@ impl PreparedRun {
 fn with_selected_versions(mirror: &MirrorSelection, releases: &Releases) -> MirrorSelection {
     let mut mirror = mirror.clone();
     mirror.platform = releases.platform.clone();
-    for operator in &mut mirror.operators {
-        // Metadata lacks the field: a configuration that has it would differ from the one read back.
-        operator.from_exact = false;
-    }
-    // Nor does it have this one.
-    mirror.boot_images = None;
     let base = releases.graph.as_ref().map(GraphData::base_image);
     if let Some(base) = base.filter(|base| !mirror.additional_images.contains(base)) {
         mirror.additional_images.push(base);

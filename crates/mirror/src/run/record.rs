@@ -29,11 +29,12 @@ pub(super) async fn archives(
         history,
         writer,
     } = archives;
-    if let Some(history) = history {
-        blocking(move || history.write()).await?;
-    }
     if let Some(store) = store {
         store.write(metadata).await?;
+    }
+    // After the metadata: a list alone is the history of the peer, and the next archive leaves its blobs out.
+    if let Some(history) = history {
+        blocking(move || history.write()).await?;
     }
     // The journal goes last: where the metadata could not be written, the same run finds its archives complete.
     blocking(move || writer.forget()).await?;

@@ -186,9 +186,12 @@ fn other_plans_take_over_complete_blobs() {
 }
 
 #[test]
-fn another_time_in_the_metadata_changes_no_layout() {
+fn another_time_of_the_run_changes_no_layout() {
     let dir = tempfile::tempdir().unwrap();
     let mut sample = Sample::of(2, 3000);
+    sample
+        .extras
+        .push(Extra::inline("isc_20261129000000", "kind: X"));
     let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     let first = writer.missing()[0].digest.clone();
     sample.fetch(&writer, &first);
@@ -196,6 +199,10 @@ fn another_time_in_the_metadata_changes_no_layout() {
     drop(writer);
     sample.metadata.past_mirror.timestamp += 60;
     sample.metadata.uid = Uuid::from_u128(8);
+    sample.extras.pop();
+    sample
+        .extras
+        .push(Extra::inline("isc_20261129000100", "kind: X"));
     let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     assert_eq!(unfinished(dir.path()), folder);
     assert!(writer.missing().iter().all(|it| it.digest != first));
