@@ -46,6 +46,9 @@ pub fn tag_of_pinned(source: &Reference) -> Tag {
     fitting(&format!("{:x}", fnv1a(source.to_string().as_bytes())))
 }
 
+/// Hexadecimal digits in the tag of an image of a layout's catalog.
+pub const LAYOUT_DIGITS: usize = 6;
+
 /// The first `length` hexadecimal digits of a digest: 6 for images of an `oci://` catalog, 8 where several images of a
 /// repository would all be `latest`.
 pub fn tag_of_digest(digest: &oci::Digest, length: usize) -> Tag {

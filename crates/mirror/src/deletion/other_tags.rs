@@ -7,6 +7,7 @@ use model::Error;
 use oci::{Reference, Repository, Tag};
 
 use super::{DeletionItem, DeletionPlan};
+use crate::names::{self, LAYOUT_DIGITS};
 use crate::publish::MirrorTarget;
 use crate::section::Section;
 
@@ -14,8 +15,6 @@ use crate::section::Section;
 const TAGS_LIMIT: usize = 2000;
 /// Start of tags of images that their sources name by digest. Source: the peer's v2.
 const OF_DIGEST: &str = "sha256-";
-/// Lengths of the tags that such content of catalogs gets, in hexadecimal digits. Source: the peer's v1.
-const OF_CONTENT: std::ops::RangeInclusive<usize> = 6..=8;
 
 impl DeletionPlan {
     /// Keeps listed images that have other tags than those that are `meant`. Components of releases have many, and their
@@ -95,8 +94,13 @@ fn is_single(item: &DeletionItem) -> bool {
 
 /// Whether another entry has the tag: those of content of catalogs follow from digests, and mirroring again makes them anew.
 fn is_own(tag: &Tag, item: &DeletionItem) -> bool {
-    let text = tag.as_str();
-    let is_hex = text.bytes().all(|it| it.is_ascii_hexdigit());
-    let is_of_digest = text.starts_with(OF_DIGEST) || OF_CONTENT.contains(&text.len()) && is_hex;
-    Section::of(item.kind) == Some(Section::Generic) || !is_of_digest
+    if Section::of(item.kind) == Some(Section::Generic) {
+        return true;
+    }
+    let of_content = item.image.digest.as_ref().is_some_and(|digest| {
+        let pinned = item.source.with_digest(digest.clone());
+        let tags = [&item.source, &pinned].map(names::tag_of_pinned);
+        tags.contains(tag) || names::tag_of_digest(digest, LAYOUT_DIGITS) == *tag
+    });
+    !tag.as_str().starts_with(OF_DIGEST) && !of_content
 }

@@ -106,7 +106,19 @@ impl RequiredImages {
     ) -> Result<(), Error> {
         let target = meant.target;
         for repository in self.catalog_repositories(meant).await {
-            let tags = target.client.tags(&repository).await?;
+            let tags = match target.client.tags(&repository).await {
+                Ok(tags) => tags,
+                // Of an interrupted push.
+                Err(Error::NotFound { .. }) => continue,
+                Err(error @ (Error::Forbidden { .. } | Error::Unauthenticated { .. })) => {
+                    let cause = error.chain();
+                    self.notes.push(format!(
+                        "{repository} is not read, and catalogs there may need listed images: {cause}"
+                    ));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let (read, others) = tags.split_at(tags.len().min(CATALOGS_LIMIT));
             if !others.is_empty() {
                 let count = others.len();

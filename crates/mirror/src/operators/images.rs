@@ -14,9 +14,6 @@ use crate::config::ImageSource;
 use crate::content::{SelectedImage, Why};
 use crate::names;
 
-/// Hexadecimal digits in the tag of an image of a layout's catalog.
-const FOLDER_TAG: usize = 6;
-
 /// The catalog whose images are collected.
 #[derive(Debug, Clone)]
 pub struct CatalogInfo {
@@ -140,7 +137,7 @@ pub(crate) fn name_by_digest(wanted: &mut SelectedImage, digest: &Digest) {
 fn tag(source: &Reference, is_folder: bool) -> oci::Tag {
     match source.target() {
         Target::Tag(tag) => tag,
-        Target::Digest(digest) if is_folder => names::tag_of_digest(&digest, FOLDER_TAG),
+        Target::Digest(digest) if is_folder => names::tag_of_digest(&digest, names::LAYOUT_DIGITS),
         Target::Digest(_) => names::tag_of_pinned(source),
     }
 }
