@@ -65,6 +65,13 @@ pub enum LoadError {
 ///
 /// Errors: it cannot be read, or everything that is wrong with it.
 pub fn load(path: &Path) -> Result<Configuration, LoadError> {
+    load_with_text(path).map(|(configuration, _)| configuration)
+}
+
+/// The configuration in a file, and its text.
+///
+/// Errors: as [`load`].
+pub fn load_with_text(path: &Path) -> Result<(Configuration, String), LoadError> {
     let unreadable = |source| LoadError::Unreadable {
         path: path.to_owned(),
         source,
@@ -77,10 +84,11 @@ pub fn load(path: &Path) -> Result<Configuration, LoadError> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(LoadError::TooLong(path.to_owned()));
     }
-    parse(&bytes).map_err(|problems| LoadError::Wrong {
+    let configuration = parse(&bytes).map_err(|problems| LoadError::Wrong {
         path: path.to_owned(),
         problems,
-    })
+    })?;
+    Ok((configuration, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Reads a configuration of `v1alpha2` or `v2alpha1`, in YAML or JSON.

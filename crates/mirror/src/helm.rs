@@ -103,7 +103,8 @@ impl Charts {
         let path = folder.join(&name);
         if let Some(other) = self.fetched.iter().find(|it| it.name == name) {
             if other.source == url {
-                return Ok(());
+                // Its values may select other images.
+                return self.search(&path, chart).await;
             }
             let [url, other] = [&url, &other.source].map(shown);
             let reason = format!("{url} and {other} are both to be {FOLDER}{name}");

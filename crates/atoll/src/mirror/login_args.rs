@@ -198,13 +198,14 @@ impl GivenLogin<'_> {
     }
 }
 
-/// The folder with certificates for a registry, `HOST[:PORT]`: the first that exists of those that container tools read.
+/// The folder with certificates for a registry, `HOST[:PORT]`: the first of those that container tools read. They pass over
+/// what other users alone may read.
 fn usual_folder(registry: &str, home: Option<&Path>) -> Option<PathBuf> {
     let own = home.map(|home| home.join(".config/containers/certs.d"));
     let all = ["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from);
     let folders = own.into_iter().chain(all);
     let mut folders = folders.map(|folder| folder.join(registry));
-    folders.find(|folder| folder.is_dir())
+    folders.find(|folder| fs::read_dir(folder).is_ok())
 }
 
 #[cfg(test)]

@@ -104,24 +104,15 @@ impl RunArgs {
         !(self.skip_metadata_check || self.skip_pruning)
     }
 
-    /// The configuration file as it was written; empty without one.
-    fn configuration_text(&self) -> Result<String, model::Error> {
-        let Some(path) = &self.config else {
-            return Ok(String::new());
-        };
-        let read = std::fs::read_to_string(path);
-        read.map_err(|e| model::Error::internal(format!("reading {}", path.display()), e))
-    }
-
     async fn mirror(
         &self,
         destination: &Destination,
         progress: RunProgress,
     ) -> Result<(), RunError> {
         let source = self.registries.source()?;
-        let set = match (&self.config, &self.from) {
-            (Some(config), None) => configuration(config)?,
-            (None, Some(_)) => ImageSet::default(),
+        let (set, written) = match (&self.config, &self.from) {
+            (Some(config), None) => written_configuration(config)?,
+            (None, Some(_)) => <(ImageSet, String)>::default(),
             (given, _) => {
                 let reason = match (destination, given) {
                     (_, Some(_)) => {
@@ -137,7 +128,6 @@ impl RunArgs {
                 return Err(model::Error::invalid("arguments", reason).into());
             }
         };
-        let written = self.configuration_text()?;
         let history = self.dir.join(HISTORY);
         let platform = self
             .releases
@@ -185,9 +175,14 @@ impl RunArgs {
 ///
 /// Errors: Invalid – malformed file, or one of another kind.
 pub(super) fn configuration(path: &Path) -> Result<ImageSet, model::Error> {
-    match config::load(path) {
-        Ok(Configuration::Mirror(set)) => Ok(set),
-        Ok(Configuration::Delete(_)) => {
+    written_configuration(path).map(|(set, _)| set)
+}
+
+/// The image set of a configuration file, and the text of the file.
+fn written_configuration(path: &Path) -> Result<(ImageSet, String), model::Error> {
+    match config::load_with_text(path) {
+        Ok((Configuration::Mirror(set), text)) => Ok((set, text)),
+        Ok((Configuration::Delete(_), _)) => {
             let reason = "expected an ImageSetConfiguration, found a DeleteImageSetConfiguration";
             Err(model::Error::invalid(path.display().to_string(), reason))
         }

@@ -4,9 +4,10 @@
 //! Source: oc-mirror v2, the collectors of its mode from disk to registry.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use model::Error;
@@ -20,6 +21,7 @@ use url::Url;
 use super::prepared::{PreparedCatalog, PreparedRun};
 use crate::archive::{Extra, LocalBlob, v2_paths};
 use crate::build_image::BuiltImage;
+use crate::config::{self, Configuration};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob, Why};
 use crate::history;
 use crate::names;
@@ -59,7 +61,7 @@ pub(in crate::run) async fn v2_content(
     }
     content.add_releases(prepared);
     let time = history::time_of(setup.now);
-    let configuration = without_logins(form.configuration, setup);
+    let configuration = without_logins(form.configuration, setup)?;
     let path = format!("{}{time}", v2_paths::CONFIGURATION);
     content.add_file(path, configuration);
     Ok(content)
@@ -94,8 +96,8 @@ impl V2Content {
         let Some(pruned) = image.manifests.first().map(|it| it.digest.clone()) else {
             return Ok(());
         };
-        let index = index.clone();
-        let packages = blocking(move || packages(&index)).await?;
+        let (index, folder) = (index.clone(), scratch.to_owned());
+        let packages = blocking(move || packages(&index, &folder)).await?;
         let component = names::v2::catalog_component(&catalog.operator);
         let tags = filter_tags(&catalog.operator, root)?;
         for tag in &tags {
@@ -103,7 +105,9 @@ impl V2Content {
             self.add_file(format!("{folder}/digest"), pruned.hex().to_owned());
             for (package, documents) in &packages {
                 let path = format!("{folder}/{}/{package}catalog.json", v2_paths::CATALOG_FILES);
-                self.add_file(path, documents.clone());
+                let (name, file) = (path.clone(), documents.clone());
+                let extra = blocking(move || Extra::local(name, file)).await?;
+                self.files.insert(path, extra);
             }
         }
         let mut image = Some(image);
@@ -241,44 +245,60 @@ fn catalog_image(prepared: &PreparedCatalog, tag: &Tag) -> SelectedImage {
     }
 }
 
-/// The documents of a pruned catalog, by the folder of their package.
+/// Writes the documents of a pruned catalog to files of their packages; the files, by the folder of their package.
 ///
-/// Blocking. Errors: Internal – the file cannot be read.
-fn packages(index: &Path) -> Result<BTreeMap<String, Bytes>, Error> {
+/// Blocking. Errors: Internal – a file cannot be read or written.
+fn packages(index: &Path, scratch: &Path) -> Result<BTreeMap<String, PathBuf>, Error> {
     let failed = |e| Error::internal(format!("reading {}", index.display()), e);
     let content = std::fs::read(index).map_err(failed)?;
-    let mut packages: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut packages: BTreeMap<String, PathBuf> = BTreeMap::new();
     let files = [(index.to_owned(), content)].into_iter();
     let read = catalog::read_files(files, NonZeroUsize::MIN, |document| {
         let folder = match document.group() {
             "" => String::new(),
             package => format!("{package}/"),
         };
-        let documents = packages.entry(folder).or_default();
-        documents.extend_from_slice(document.json.as_bytes());
-        documents.push(b'\n');
-        Ok::<_, Infallible>(())
+        let number = packages.len();
+        let path = packages
+            .entry(folder)
+            .or_insert_with(|| scratch.join(format!("package-{number}.json")));
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        file.write_all(format!("{}\n", document.json).as_bytes())
     });
-    match read {
-        Ok(_) => {}
-        Err(never) => match never {},
-    }
-    let packages = packages.into_iter();
-    Ok(packages
-        .map(|(name, documents)| (name, documents.into()))
-        .collect())
+    read.map_err(|e| Error::internal(format!("writing below {}", scratch.display()), e))?;
+    Ok(packages)
 }
 
 /// The configuration without the logins in addresses of chart repositories: readers of archives see it.
-fn without_logins(configuration: &str, setup: Setup<'_>) -> String {
+///
+/// Errors: Invalid – a login is written in another way than plainly.
+fn without_logins(configuration: &str, setup: Setup<'_>) -> Result<String, Error> {
     let repositories = setup.set.mirror.helm.repositories.iter();
     let urls = repositories.filter_map(|it| Some((&it.url, it.url.parse::<Url>().ok()?)));
-    urls.fold(configuration.to_owned(), |text, (written, url)| {
+    let mut text = configuration.to_owned();
+    let mut has_logins = false;
+    for (written, url) in urls {
         let shown = web::shown(&url);
-        if shown == url.as_str() {
-            text
-        } else {
-            text.replace(written.as_str(), &shown)
+        if shown != url.as_str() {
+            has_logins = true;
+            text = text.replace(written.as_str(), &shown);
         }
+    }
+    if has_logins && !is_without_logins(&text) {
+        let reason = "a url has a login that cannot be left out of the archive: write it without quotes and escapes";
+        return Err(Error::invalid("helm.repositories", reason));
+    }
+    Ok(text)
+}
+
+fn is_without_logins(configuration: &str) -> bool {
+    let Ok(Configuration::Mirror(set)) = config::parse(configuration.as_bytes()) else {
+        return false;
+    };
+    let mut repositories = set.mirror.helm.repositories.iter();
+    repositories.all(|it| {
+        it.url
+            .parse::<Url>()
+            .is_ok_and(|url| web::shown(&url) == url.as_str())
     })
 }
