@@ -22,7 +22,7 @@ const PARALLEL: usize = 6;
 /// Folders of a bundle.
 const FOLDERS: [&str; 2] = ["manifests", "metadata"];
 /// Largest rendered bundles of one template. Units: bytes.
-const RENDERED_LIMIT: usize = 2 << 30;
+const RENDERED_LIMIT: usize = 512 << 20;
 
 /// A bundle that is not rendered.
 pub(super) struct BundleFailure {
@@ -71,7 +71,7 @@ impl Opener {
                     let place = images.first().map(|it| it.place);
                     failures.push(BundleFailure {
                         place: place.unwrap_or(Position { line: 1, column: 1 }),
-                        why: format!("the bundles have more than {} GiB", RENDERED_LIMIT >> 30),
+                        why: format!("the bundles have more than {} MiB", RENDERED_LIMIT >> 20),
                     });
                     break;
                 }

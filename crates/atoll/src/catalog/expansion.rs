@@ -111,7 +111,7 @@ impl Expander<'_> {
         }
         let template = files.template(&document)?;
         if let Some(composite) = template.composite() {
-            return self.composite(&template, composite, &files.path(&document), sink);
+            return self.composite(&template, composite, (files, &document), sink);
         }
         if template.is_empty() {
             terminal::notice(&format!(
@@ -138,24 +138,31 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// The components of one catalog; their paths start at the working directory, or else beside the template.
+    /// The components of one catalog; their paths start at the working directory, or else beside the template. Those of
+    /// a folder stay inside, since it may be that of an image.
     fn composite(
         &self,
         template: &Template,
         composite: &CompositeTemplate,
-        path: &Path,
+        (files, document): (TemplateFiles<'_>, &Document),
         sink: &mut Sink<'_>,
     ) -> Result<(), Stop> {
+        let path = files.path(document);
         let components = self.chosen(composite).map_err(expanding)?;
         for component in components {
             let misfit =
                 |why: String| expanding(template.misfit(component.input.place, why).to_string());
             let input = Path::new(&component.input.image);
             let beside = path.parent().unwrap_or(Path::new("")).join(input);
-            let input = if input.exists() {
-                input.to_owned()
-            } else {
-                beside
+            let input = match files {
+                TemplateFiles::Folder(folder) => inside(folder, &beside).ok_or_else(|| {
+                    misfit(format!(
+                        "{} is no file in the folder of the catalog: render the template itself to name others",
+                        input.display()
+                    ))
+                })?,
+                TemplateFiles::Text(_) if input.exists() => input.to_owned(),
+                TemplateFiles::Text(_) => beside,
             };
             let content = File::open(&input).and_then(bytes);
             let content = content.map_err(|e| misfit(format!("{}: {e}", input.display())))?;
@@ -226,6 +233,12 @@ impl Expander<'_> {
         let components = composite.components.iter();
         Ok(components.filter(|it| it.catalog == chosen).collect())
     }
+}
+
+/// The file at a path, if it is one inside of the folder.
+fn inside(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let (folder, path) = (folder.canonicalize().ok()?, path.canonicalize().ok()?);
+    (path.starts_with(folder) && path.is_file()).then_some(path)
 }
 
 /// Texts of templates, which are read once more for the places in them.
