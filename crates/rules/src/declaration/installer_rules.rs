@@ -517,8 +517,7 @@ impl InstallerRules<'_> {
         };
         self.host_prefixes(&input.cluster);
         self.inner_networks(&input);
-        let is_whole = ["platform", "controlPlane"].map(|it| self.members.node(it).is_some());
-        if is_whole != [true, true] {
+        if self.members.node("platform").is_none() {
             // The record decides the rest, and the API refuses at the place in the file.
             return;
         }

@@ -123,8 +123,9 @@ fn closed_sets_and_lists_are_those_of_the_installer() {
                 "imageDigestSources[0].source: \"q.io/a:1\" is an image",
             ),
             with(
-                "imageDigestSources: [{source: q.io/a, mirrors: ['https://m.io/a']}]\npullSecret",
-                "imageDigestSources[0].mirrors[0]: \"https://m.io/a\" is a URL",
+                "imageDigestSources: [{source: q.io/a, mirrors: ['https://me:secret@m.io/a']}]\npullSecret",
+                // Without the value, which may have a login.
+                "imageDigestSources[0].mirrors[0]: is a URL",
             ),
             with(
                 "imageDigestSources: [{source: q.io/a, mirrors: ['m.io:5000']}]\npullSecret",
