@@ -199,7 +199,7 @@ impl GivenLogin<'_> {
 }
 
 /// The folder with certificates for a registry, `HOST[:PORT]`: the first of those that container tools read. They pass over
-/// what other users alone may read.
+/// folders that other users alone may read.
 fn usual_folder(registry: &str, home: Option<&Path>) -> Option<PathBuf> {
     let own = home.map(|home| home.join(".config/containers/certs.d"));
     let all = ["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from);
