@@ -89,4 +89,17 @@ mod tests {
             assert_eq!(with_whole_characters(text), expected, "{text}");
         }
     }
+
+    #[test]
+    fn objects_and_values_have_a_bound() {
+        let read = |item: &str, count: usize| {
+            let json = format!("[{}]", vec![item; count].join(","));
+            without_null_items::<Vec<serde::de::IgnoredAny>>(&json).map(|items| items.len())
+        };
+        // An object counts as a value, too, and so does the list.
+        assert_eq!(read("{}", OBJECTS_LIMIT), Some(OBJECTS_LIMIT));
+        assert_eq!(read("{}", OBJECTS_LIMIT + 1), None);
+        assert_eq!(read("1", VALUES_LIMIT), Some(VALUES_LIMIT));
+        assert_eq!(read("1", VALUES_LIMIT + 1), None);
+    }
 }

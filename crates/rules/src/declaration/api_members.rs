@@ -138,3 +138,22 @@ impl Declaration {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ignition::tree::documents_from_yaml;
+
+    use super::*;
+
+    #[test]
+    fn values_below_long_keys_have_the_place_above_them() {
+        for (length, expected) in [(PATH_BYTES, "2:257"), (PATH_BYTES + 1, "2:3")] {
+            let key = "k".repeat(length - "pki.".len());
+            let document = &documents_from_yaml(&format!("pki:\n  {key}: 1\n")).unwrap()[0];
+            let mut places = MemberPlaces::default();
+            places.add(INSTALL, document);
+            let found = places.position(INSTALL, &format!("pki.{key}"));
+            assert_eq!(found.unwrap().to_string(), expected);
+        }
+    }
+}
