@@ -230,7 +230,7 @@ mod tests {
                 "<html>\n<h1>502</h1>",
                 "a page for browsers, as a proxy before the API sends it",
             ),
-            ("upstream\nis away", "upstream is away"),
+            ("upstream\nunavailable", "upstream unavailable"),
             (
                 r#"{"errors":[{"path":"x"}]}"#,
                 r#"{"errors":[{"path":"x"}]}"#,

@@ -35,7 +35,7 @@ impl BasicTemplate {
         let each = entries(root, document, first)?.into_iter();
         let each = each.map(|(located, document)| {
             if document.schema == BUNDLE {
-                stub(located, &document).map(BasicEntry::Bundle)
+                bundle_image(located, &document).map(BasicEntry::Bundle)
             } else {
                 Ok(BasicEntry::Document(document))
             }
@@ -107,13 +107,13 @@ fn decodable(document: &Document) -> Result<(), String> {
 }
 
 /// The image of a bundle entry.
-fn stub(located: &Located, document: &Document) -> Result<TemplateImage, Misfit> {
+fn bundle_image(located: &Located, document: &Document) -> Result<TemplateImage, Misfit> {
     let bundle: BundleDocument<'_> =
         decode(&document.json).map_err(|why| Misfit::new(located.place, why))?;
-    let is_stub = document.package.is_empty()
+    let has_image_alone = document.package.is_empty()
         && bundle.properties.is_empty()
         && bundle.related_images.is_empty();
-    if !is_stub {
+    if !has_image_alone {
         let why = "a bundle of a basic template has its schema and image only; the other members come from the image";
         return Err(Misfit::new(located.place, why));
     }

@@ -30,7 +30,7 @@ const MEMBERS: &[&str] = &[
     "stable",
 ];
 
-/// Version numbers that a channel stands for, by rising preference.
+/// Kinds of generated channels, one of a major or of a minor version, by rising preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stream {
     Major,

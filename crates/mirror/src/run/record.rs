@@ -1,6 +1,6 @@
 //! Stage 7, record: the target is pruned, and the metadata of the run is written for the next one.
 //!
-//! Metadata is written last: a run that fails before is repeated from the previous metadata.
+//! Metadata is written after archives and target are complete: a run that fails before is repeated from the previous one.
 
 mod metadata;
 
