@@ -15,10 +15,10 @@ const CATALOG: Protocol = Protocol {
     file: "registry.proto",
     messages: "crates/catalog/src/api/messages.rs",
 };
-/// Read by the client of `nodes`.
+/// Read by the client of `etcd`.
 const ETCD: Protocol = Protocol {
     file: "etcd.proto",
-    messages: "crates/nodes/src/etcd/messages.rs",
+    messages: "crates/etcd/src/messages.rs",
 };
 /// Of the catalog's protocol, for clients that ask the server for them.
 const DESCRIPTORS: &str = "crates/catalog-server/src/grpc/descriptors.bin";

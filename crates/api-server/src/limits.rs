@@ -1,7 +1,7 @@
 //! Limits of the API server for its clients.
 
-use nodes::kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};
-use nodes::redfish::BMC_CONCURRENCY;
+use kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};
+use redfish::BMC_CONCURRENCY;
 use rules::versions::{OS_IMAGE_URL_BYTES, OS_IMAGE_VERSION_BYTES};
 use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit, Share};

@@ -90,7 +90,7 @@ mod tests {
         let failed = |code: i32| {
             let cause = io::Error::from_raw_os_error(code);
             let path = "a.db".into();
-            let quiet = nodes::etcd::SnapshotError::File {
+            let quiet = etcd::SnapshotError::File {
                 path,
                 source: cause,
             };

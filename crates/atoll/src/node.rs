@@ -14,7 +14,7 @@ mod status;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use nodes::kubernetes::{ClusterAddress, KubernetesCluster};
+use kubernetes::{ClusterAddress, KubernetesCluster};
 use service::Error;
 
 /// Subcommands for nodes.

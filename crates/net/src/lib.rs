@@ -5,6 +5,7 @@
 
 #[cfg(feature = "certificates")]
 pub mod certificate;
+pub mod client_tls;
 pub mod masks;
 pub mod pem;
 #[cfg(feature = "http-client")]

@@ -11,9 +11,9 @@ mod replace;
 mod requests;
 mod restore;
 /// Members of etcd, and waiting, as in the tests of the library.
-#[path = "../../../crates/nodes/tests/it/servers.rs"]
+#[path = "../../../crates/etcd/tests/it/servers.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "shared with other tests")]
 mod servers;
 mod status;
-#[path = "../../../crates/nodes/tests/it/wait.rs"]
+#[path = "../../../crates/etcd/tests/it/wait.rs"]
 mod wait;

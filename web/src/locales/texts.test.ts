@@ -30,7 +30,7 @@ const ENUMS: [file: string, name: string][] = [
   ["doctor/src/report.rs", "CheckStatus"],
   ["doctor/src/report.rs", "CheckGroup"],
   ["model/src/bmc_boot.rs", "BmcBootState"],
-  ["nodes/src/redfish/procedure.rs", "BootStep"],
+  ["redfish/src/procedure.rs", "BootStep"],
   ["model/src/jobs.rs", "JobState"],
   ["model/src/jobs.rs", "ArchiveStep"],
   ["mirror/src/progress.rs", "Phase"],
@@ -61,7 +61,7 @@ function simulated(): string[] {
 
 /** Titles of the steps of a replacement. */
 function replacementSteps(): string[] {
-  const source = readFileSync(`${CRATES}/nodes/src/replace/step.rs`, "utf8");
+  const source = readFileSync(`${CRATES}/replacement/src/step.rs`, "utf8");
   return [...source.matchAll(/^ +title: "([^"]+)",$/gm)].map(([, text]) => text!);
 }
 

@@ -28,7 +28,12 @@ const LOW: &[&str] = &[
     "durable",
     "doctor",
     "rehearsal",
-    "nodes",
+    "redfish",
+    "etcd",
+    "host-records",
+    "kubernetes",
+    "replacement",
+    "host-controller",
 ];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "faults", "system-tests", "xtask"];
@@ -152,9 +157,27 @@ static DENIED: &[Deny] = &[
         why: "only the API server has a database",
     },
     Deny {
+        from: &["redfish", "etcd"],
+        on: &["kube", "host-records", "catalog", "rules", "ignition"],
+        but: &[],
+        why: "clients of BMCs and of etcd know no records",
+    },
+    Deny {
+        from: &["host-records"],
+        on: &["kube", "reqwest", "tokio", "etcd"],
+        but: &[],
+        why: "host-records is records and what they mean: no async, no network",
+    },
+    Deny {
+        from: ANY,
+        on: &["kube"],
+        but: &["kubernetes", "replacement", "system-tests"],
+        why: "the API of a cluster is spoken by one crate",
+    },
+    Deny {
         from: ANY,
         on: &["tonic"],
-        but: &["catalog-server", "nodes"],
+        but: &["catalog-server", "etcd"],
         why: "only the catalog server and the client of etcd speak gRPC",
     },
     Deny {

@@ -17,7 +17,7 @@ use model::Error;
 use model::bmc_boot::{BmcBootHost, BmcBootMedium, BmcBootParams};
 use model::ids::InfraEnvId;
 use model::infra_env::ImageType;
-use nodes::redfish::{BMC_CONCURRENCY, BootMedium, RedfishConnector, RedfishTiming};
+use redfish::{BMC_CONCURRENCY, BootMedium, RedfishConnector, RedfishTiming};
 use tokio::sync::{Notify, Semaphore};
 use url::Url;
 use uuid::Uuid;

@@ -7,6 +7,8 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use etcd::{EtcdCluster, EtcdError};
+use kubernetes::{EtcdAccess, KubernetesCluster};
 use model::Error;
 use model::cluster_nodes::NodesReport;
 use model::ids::ClusterId;
@@ -14,10 +16,8 @@ use model::node_replacement::{
     NodeReplacement, NodeReplacementPlan, ReplacementPlanParams, ReplacementState,
 };
 use net::resolve::Resolver;
-use nodes::etcd::{EtcdCluster, EtcdError};
-use nodes::hardware::NodeBmcs;
-use nodes::kubernetes::{EtcdAccess, KubernetesCluster};
-use nodes::replace::{
+use replacement::NodeBmcs;
+use replacement::{
     NodePlace, ReplacementProgress, ReplacementRequest, ReplacementWorld, StepPatience, observe,
     open_case, plan,
 };

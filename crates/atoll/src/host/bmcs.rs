@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nodes::hardware::{RecordedBmc, recorded_bmcs};
-use nodes::records::{MAX_FILE, RecordFile};
-use nodes::redfish::{BmcEvent, BmcJob, BmcRunner, BmcTarget, RedfishConnector, RedfishTiming};
+use host_records::{MAX_FILE, RecordFile};
+use host_records::{RecordedBmc, recorded_bmcs};
+use redfish::{BmcEvent, BmcJob, BmcRunner, BmcTarget, RedfishConnector, RedfishTiming};
 use service::{CancellationToken, Error};
 
 use super::input::{self, ApiGroupsArgs};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use net::web::shown;
-use nodes::redfish::{BootJob, BootMedium, BootUrlError, ImageLoader, boot_url};
+use redfish::{BootJob, BootMedium, BootUrlError, ImageLoader, boot_url};
 use service::Error;
 use url::Url;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nodes::check::{CHECKS, CheckReport, CheckSettings, check};
-use nodes::records::{MAX_FILE, RecordFile};
+use host_records::check::{CHECKS, CheckReport, CheckSettings, check};
+use host_records::{MAX_FILE, RecordFile};
 use service::Error;
 
 use super::input::{self, ApiGroupsArgs};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nodes::controller::{HostController, HostReport};
+use host_controller::{HostController, HostReport};
 use service::logs::{self, LogFormat};
 use service::{Error, shutdown};
 

@@ -1,7 +1,7 @@
 //! `atoll host eject`: hosts are left to their disks.
 
 use clap::Args;
-use nodes::redfish::{BootOrder, FinishJob};
+use redfish::{BootOrder, FinishJob};
 use service::Error;
 
 use super::bmcs::{HostBmcArgs, HostResult, cell, print_failures};

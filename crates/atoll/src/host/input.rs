@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nodes::records::ApiGroups;
+use host_records::ApiGroups;
 use service::Error;
 
 /// Longest file with API versions. Units: bytes.

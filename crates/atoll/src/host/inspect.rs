@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use nodes::redfish::{BmcDisk, BmcInventory, InventoryJob};
+use redfish::{BmcDisk, BmcInventory, InventoryJob};
 use serde::Serialize;
 use service::Error;
 

@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use clap::Args;
+use kubernetes::ListedHost;
 use model::time::Timestamp;
-use nodes::kubernetes::ListedHost;
 use service::Error;
 
 use crate::catalog::table::table;

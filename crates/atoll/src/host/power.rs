@@ -1,7 +1,7 @@
 //! `atoll host power`: power of hosts by their BMCs.
 
 use clap::{Args, ValueEnum};
-use nodes::redfish::{PowerAction, PowerJob, PowerStateJob};
+use redfish::{PowerAction, PowerJob, PowerStateJob};
 use service::Error;
 
 use super::bmcs::{HostBmcArgs, HostResult, print_failures};

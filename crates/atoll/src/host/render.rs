@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use nodes::check::{CheckReport, RecordFinding};
-use nodes::inventory::{self, Inventory, MAX_INVENTORY, RenderedHost};
-use nodes::records::MAX_CREDENTIAL;
+use host_records::MAX_CREDENTIAL;
+use host_records::check::{CheckReport, RecordFinding};
+use host_records::inventory::{self, Inventory, MAX_INVENTORY, RenderedHost};
 use secrecy::SecretString;
 use service::Error;
 

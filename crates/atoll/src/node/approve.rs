@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use clap::Args;
-use nodes::kubernetes::{KubernetesCluster, PendingRequest};
-use nodes::replace::{CsrApproval, CsrKind, CsrRefusal, ExpectedNode, decide_csrs};
+use kubernetes::{KubernetesCluster, PendingRequest};
+use replacement::{CsrApproval, CsrKind, CsrRefusal, ExpectedNode, decide_csrs};
 use service::Error;
 
 use super::ClusterArgs;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nodes::etcd::{EtcdCluster, EtcdEndpoint, MAX_SNAPSHOT_BYTES, SnapshotFile, save_snapshot};
-use nodes::quorum::MemberRole;
+use etcd::quorum::MemberRole;
+use etcd::{EtcdCluster, EtcdEndpoint, MAX_SNAPSHOT_BYTES, SnapshotFile, save_snapshot};
 use service::Error;
 
 use super::ClusterArgs;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use etcd::{EtcdAddress, EtcdCluster, EtcdCredentials, EtcdError, EtcdView};
+use kubernetes::EtcdAccess;
 use net::resolve::Resolver;
-use nodes::etcd::{EtcdAddress, EtcdCluster, EtcdCredentials, EtcdError, EtcdView};
-use nodes::kubernetes::EtcdAccess;
 use service::Error;
 
 use super::{ClusterArgs, input};
@@ -66,7 +66,7 @@ impl EtcdArgs {
 /// Observes the cluster, patiently: right after a member's failure, the others elect a leader and serve no reads.
 ///
 /// Errors: no voter serves reads within [`ELECTION`].
-pub(crate) async fn observe(etcd: &EtcdCluster) -> Result<EtcdView, EtcdError> {
+pub(crate) async fn observe_elected(etcd: &EtcdCluster) -> Result<EtcdView, EtcdError> {
     let since = Instant::now();
     loop {
         match etcd.observe().await {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use host_records::NameForm;
+use host_records::network::{self, MAX_NETWORK, NetworkFile, NodeNetwork};
 use ignition::node::ConnectionFile;
 use ignition::{NodeConfig, SpecVersion};
-use nodes::kubernetes::NodeConfigSource;
-use nodes::network::{self, MAX_NETWORK, NetworkFile, NodeNetwork};
-use nodes::records::NameForm;
+use kubernetes::NodeConfigSource;
 use service::Error;
 
 use super::ClusterArgs;

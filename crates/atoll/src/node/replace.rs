@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use nodes::replace::{NodePlace, ReplacementRequest};
+use replacement::{NodePlace, ReplacementRequest};
 use service::Error;
 use url::Url;
 
@@ -119,7 +119,7 @@ impl ReplacementWish {
 
 /// Plans, runs, continues or ends the replacement of a node.
 ///
-/// Errors: as of [`nodes::replace::ReplacementError`]; the replacement is refused; another one is under way.
+/// Errors: as of [`replacement::ReplacementError`]; the replacement is refused; another one is under way.
 pub(super) fn run(arguments: &NodeReplaceArgs) -> Result<(), Error> {
     runtime::block_on(async {
         if arguments.format.is_json() && !arguments.plan {

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use nodes::etcd::{
+use etcd::{
     EtcdAddress, EtcdCluster, EtcdSurvivor, EtcdSurvivors, EtcdView, SnapshotFile, check_snapshot,
 };
 use service::Error;
 
 use super::ClusterArgs;
-use super::etcd::{EtcdArgs, observe};
+use super::etcd::{EtcdArgs, observe_elected};
 use crate::catalog::table::table;
 use crate::{runtime, terminal};
 
@@ -49,7 +49,7 @@ pub(crate) struct NodeRestoreArgs {
 pub(super) fn run(arguments: &NodeRestoreArgs) -> Result<(), Error> {
     runtime::block_on(async {
         let etcd = arguments.etcd.connect(&arguments.cluster).await?;
-        if let Ok(view) = observe(&etcd).await {
+        if let Ok(view) = observe_elected(&etcd).await {
             let count = view.voter_count();
             let reason = format!(
                 "quorum is not lost ({count}): nothing is to be restored. `atoll node replace` replaces a failed node"
@@ -205,8 +205,8 @@ async fn quorum(etcd: &EtcdCluster) -> EtcdView {
 
 #[cfg(test)]
 mod tests {
-    use nodes::etcd::EndpointStatus;
-    use nodes::quorum::{MemberId, MemberRole};
+    use etcd::EndpointStatus;
+    use etcd::quorum::{MemberId, MemberRole};
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! `atoll node status`.
 
 use clap::Args;
+use etcd::quorum::MemberRole;
+use etcd::{EtcdView, MemberHealth, ObservedMember};
 use model::cluster_nodes::{CertificateReport, CsrReport, NodeReport, NodesReport};
-use nodes::etcd::{EtcdView, MemberHealth, ObservedMember};
-use nodes::quorum::MemberRole;
 use serde::Serialize;
 use service::Error;
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-const CONTROL_NODE: &str = include_str!("../../../nodes/fixtures/control-node.yaml");
-const INVENTORY: &str = include_str!("../../../nodes/fixtures/inventory.yaml");
+const CONTROL_NODE: &str = include_str!("../../../host-records/fixtures/control-node.yaml");
+const INVENTORY: &str = include_str!("../../../host-records/fixtures/inventory.yaml");
 
 /// Runs `atoll host` in a folder, with a standard input.
 pub(super) fn host(dir: &Path, arguments: &[&str], input: &str) -> Output {

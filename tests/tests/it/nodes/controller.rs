@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use host_controller::{ControllerTiming, HostController};
 use host_sim::bmc::{BMC_PROFILES, BmcRack, BmcRackPlan, SimulatedPower};
-use nodes::controller::{ControllerTiming, HostController};
-use nodes::kubernetes::{ClusterAddress, KubernetesCluster, LeaseTerms};
-use nodes::redfish::{RedfishConnector, RedfishTiming};
+use kubernetes::{ClusterAddress, KubernetesCluster, LeaseTerms};
+use redfish::{RedfishConnector, RedfishTiming};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use system_tests::process::{Signal, program, signal};

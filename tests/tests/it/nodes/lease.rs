@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use nodes::kubernetes::{
-    ClusterAddress, ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE,
-};
+use kubernetes::{ClusterAddress, ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE};
 
 use super::cluster::Cluster;
 

@@ -7,9 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use etcd::quorum::MemberId;
+use etcd::{EtcdCluster, MemberHealth, ObservedMember};
 use host_sim::bmc::{BMC_PROFILES, BmcBootSource, BmcRack, BmcRackPlan, SimulatedPower};
-use nodes::etcd::{EtcdCluster, MemberHealth, ObservedMember};
-use nodes::quorum::MemberId;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use system_tests::process::program;

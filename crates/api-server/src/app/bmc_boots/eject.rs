@@ -4,7 +4,7 @@ use model::Error;
 use model::host::HostStatus;
 use model::ids::InfraEnvId;
 use model::time::Timestamp;
-use nodes::redfish::{BmcError, BmcRunner, BmcTarget, BootOrder, FinishJob};
+use redfish::{BmcError, BmcRunner, BmcTarget, BootOrder, FinishJob};
 use rules::HostState;
 
 use super::ApiServer;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use futures_util::future::join_all;
 use net::resolve::Resolver;
-use nodes::redfish::BmcNetworks;
 use oci::Registry;
+use redfish::BmcNetworks;
 use url::Url;
 
 use crate::app::remote_services;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use model::ids::InfraEnvId;
 use model::time::Timestamp;
-use nodes::redfish::{
+use redfish::{
     Bmc, BmcError, BmcEvent, BmcJob, BmcProgress, BmcRunner, BmcTarget, BootJob, BootMedium,
     RedfishConnector,
 };

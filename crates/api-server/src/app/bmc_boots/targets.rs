@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use host_records::{BmcAddress, BmcAddressError, MAX_CREDENTIAL, SUBDOMAIN};
 use model::Error;
 use model::bmc_boot::BmcBootTarget;
-use nodes::records::{BmcAddress, BmcAddressError, MAX_CREDENTIAL, SUBDOMAIN};
-use nodes::redfish::{BmcAccess, BmcCredentials, BmcTarget, FirmwareMode, RedfishEndpoint};
+use redfish::{BmcAccess, BmcCredentials, BmcTarget, FirmwareMode, RedfishEndpoint};
 use secrecy::ExposeSecret as _;
 
 /// BMCs of one request.

@@ -1,9 +1,10 @@
 //! The machines of a replacement, from the records of their hosts.
 
-use nodes::hardware::{NodeBmcs, recorded_bmcs};
-use nodes::records::{ApiGroups, RecordFile};
-use nodes::redfish::BmcAccess;
-use nodes::replace::{MachineSide, NodePlace};
+use host_records::recorded_bmcs;
+use host_records::{ApiGroups, RecordFile};
+use redfish::BmcAccess;
+use replacement::NodeBmcs;
+use replacement::{MachineSide, NodePlace};
 use serde_json::Value;
 use service::Error;
 

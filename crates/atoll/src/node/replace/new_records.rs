@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use nodes::check::{CheckSettings, FindingSeverity, check};
-use nodes::records::{MAX_FILE, RecordFile, json_text};
+use host_records::check::{CheckSettings, FindingSeverity, check};
+use host_records::{MAX_FILE, RecordFile, json_text};
 use serde_json::Value;
 use service::Error;
 

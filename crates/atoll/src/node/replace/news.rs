@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
 use model::node_replacement::TwoVoterWindow;
-use nodes::replace::{ReplacementEntry, ReplacementEvent, ReplacementNews, StepId};
+use replacement::{ReplacementEntry, ReplacementEvent, ReplacementNews, StepId};
 use service::clock;
 
 use crate::terminal;
@@ -122,7 +122,7 @@ fn text(entry: &ReplacementEntry) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use nodes::replace::ReplaceStepOutcome;
+    use replacement::ReplaceStepOutcome;
 
     use super::*;
 

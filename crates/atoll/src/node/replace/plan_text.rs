@@ -1,7 +1,7 @@
 //! A plan as a screen.
 
 use model::node_replacement::{ReplacementKind, ReplacementStepState};
-use nodes::replace::{NodePlace, ReplacementPlan, StepUndo};
+use replacement::{NodePlace, ReplacementPlan, StepUndo};
 
 use crate::catalog::table::table;
 

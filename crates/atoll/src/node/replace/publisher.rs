@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::future;
 use std::time::Duration;
 
+use kubernetes::KubernetesCluster;
 use model::Error;
 use model::node_replacement::ReplacementReport;
-use nodes::kubernetes::KubernetesCluster;
-use nodes::replace::{OpenReplacement, ReplacementNews, ReplacementReporter};
+use replacement::{OpenReplacement, ReplacementNews, ReplacementReporter};
 use service::clock;
 use tokio::sync::watch;
 

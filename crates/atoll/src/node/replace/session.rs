@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use etcd::EtcdCluster;
+use kubernetes::{ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE};
 use model::node_replacement::{NodeReplacementPlan, ReplacementState};
-use nodes::etcd::EtcdCluster;
-use nodes::hardware::NodeBmcs;
-use nodes::kubernetes::{ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE};
-use nodes::replace::{
+use replacement::NodeBmcs;
+use replacement::{
     KubernetesSide as _, OpenReplacement, ReplacementCase, ReplacementNews, ReplacementProgress,
     ReplacementRequest, ReplacementStore, ReplacementWorld, StepPatience, abort, drop_learner,
     observe, open_case, plan, record_template, run,
@@ -18,7 +18,7 @@ use service::{Error, clock};
 use super::news::NewsPrinter;
 use super::publisher::{ProgressPublisher, publish_changes, publish_last};
 use super::{NodeReplaceArgs, machines, new_records, plan_text};
-use crate::node::etcd;
+use crate::node::etcd::observe_elected;
 use crate::terminal;
 use crate::up::account::{self, Account};
 
@@ -225,7 +225,7 @@ impl ReplacementSession {
     async fn case(&self, request: &ReplacementRequest) -> Result<ReplacementCase, Error> {
         let doing = || format!("replacing {}", request.node);
         let machines = machines::none()?;
-        let elected = etcd::observe(&self.etcd).await;
+        let elected = observe_elected(&self.etcd).await;
         elected.map_err(|error| Error::new(doing(), error))?;
         let view = observe(&self.world(&machines), None).await;
         let view = view.map_err(|error| Error::new(doing(), error))?;
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_run_that_continues_says_the_same_or_nothing() {
-        let new = nodes::replace::NodePlace {
+        let new = replacement::NodePlace {
             name: "control-4".to_owned(),
             address: "192.0.2.14".parse().unwrap(),
         };

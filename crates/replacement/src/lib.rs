@@ -1,0 +1,51 @@
+//! Replacement of a control node: a plan, a journal, and steps that can be stopped after each entry.
+//!
+//! The steps, their gates and their undoing are tables. Before each change of etcd's membership the world is observed
+//! again, and [`etcd::quorum::decide_change`] decides.
+
+mod case;
+mod cluster_records;
+mod cluster_view;
+mod csr;
+mod effects;
+mod gate;
+mod journal;
+mod node_bmcs;
+mod plan;
+mod progress;
+mod report;
+mod run;
+mod step;
+mod store;
+mod strict_der;
+mod template;
+#[cfg(test)]
+mod tests;
+mod view;
+mod wait;
+mod world;
+
+pub use case::{CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case};
+pub use csr::{
+    CsrApproval, CsrKind, CsrRefusal, ExpectedNode, MAX_CSR_BYTES, MAX_CSRS, decide_csrs,
+};
+pub use gate::{GateId, GateRefusal};
+pub use journal::{JournalError, MAX_JOURNAL_BYTES};
+pub use node_bmcs::NodeBmcs;
+pub use plan::{PlannedStep, ReplacementPlan, plan};
+pub use progress::{
+    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
+};
+pub use report::{MAX_REASON, ReplacementReporter};
+pub use run::{
+    ReplacementError, ReplacementListener, ReplacementNews, ReplacementWorld, abort, drop_learner,
+    observe, run,
+};
+pub use step::{StepId, StepUndo};
+pub use store::{OpenReplacement, ReplacementStore};
+pub use template::record_template;
+pub use view::{
+    HostView, KubernetesView, MachineView, NodeView, PowerState, ReplacementView, RolloutView,
+};
+pub use wait::StepPatience;
+pub use world::{KubernetesSide, MachineSide, NodeHardware, RecordKind, WorldError};
