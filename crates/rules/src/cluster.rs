@@ -2,18 +2,16 @@
 
 pub(crate) mod counting;
 mod effects;
-mod facts;
+pub(crate) mod facts;
+mod request;
 mod table;
 #[cfg(test)]
 mod tests;
-mod transition;
+pub(crate) mod transition;
 mod trigger;
 
 pub use effects::Effect;
 pub use facts::Facts;
+pub use request::apply;
 pub use table::{ClusterRule, TABLE};
-pub use transition::apply;
 pub use trigger::{On, Trigger};
-
-pub(crate) use facts::Judged;
-pub(crate) use transition::refresh;

@@ -8,7 +8,6 @@ mod infra_env;
 pub use cluster::{cluster, default_config};
 pub use context::CreateContext;
 pub use day2::{disconnected_cluster, imported_cluster};
-pub(crate) use infra_env::{ImageParts, set_image_parts};
 pub use infra_env::{image_event, infra_env};
 
 #[cfg(test)]

@@ -22,6 +22,6 @@ pub use table::TABLE;
 pub use transition::apply;
 pub use trigger::{On, Trigger};
 
-pub(crate) use facts::{ClusterInputs, is_fully_truncated, limit_of, older};
+pub(crate) use facts::{ClusterInputs, is_fully_truncated};
 pub(crate) use registration::is_day2;
 pub(crate) use transition::refresh;

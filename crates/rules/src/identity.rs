@@ -6,8 +6,8 @@ use model::host::Host;
 use model::inventory::Inventory;
 use model::time::Timestamp;
 
-use crate::host::older;
 use crate::host_state::{HostState, name_of};
+use crate::timeout::older;
 
 /// Time without a change of the machine after which a conflict has ended. Agents send an inventory each minute.
 const SETTLED_AFTER: TimeDelta = TimeDelta::minutes(10);

@@ -77,5 +77,5 @@ pub use hosts::{HostCheckpoint, HostList};
 pub use identity::is_machine;
 pub use offer::Offer;
 pub use policy::InstallationPolicy;
-pub use snapshot::{Snapshot, StoredFiles};
+pub use snapshot::{Snapshot, StoredFiles, VipLeases};
 pub use vip_mac::vip_mac;

@@ -5,6 +5,7 @@
 mod bundles;
 mod catalogue;
 mod compatibility;
+mod detailed_features;
 mod requirements;
 mod selection;
 mod storage;
@@ -12,6 +13,7 @@ mod storage;
 pub use bundles::{BUNDLES, BundleContent, OperatorBundle, bundle, bundles};
 pub use catalogue::{OPERATORS, OlmOperator, dependency_features, operator, operator_names};
 pub(crate) use compatibility::{check as check_compatibility, check_networking};
+pub use detailed_features::detailed_features;
 pub use requirements::{HostResources, OperatorRequirements, requirements};
 pub(crate) use selection::{OperatorRequest, select};
 pub(crate) use storage::{

@@ -9,7 +9,9 @@ use model::events::EventSeverity;
 use model::host::{HostRole, HostStatus};
 use model::time::Timestamp;
 
-use crate::cluster::{self, counting};
+use crate::cluster::counting;
+use crate::cluster::facts::{Facts as ClusterFacts, Judged};
+use crate::cluster::transition;
 use crate::connectivity;
 use crate::event::{NewEvent, about_cluster, about_host};
 use crate::hardware::Requirements;
@@ -278,13 +280,13 @@ fn transition_cluster(
     events: &mut Vec<NewEvent>,
 ) {
     let verdict = verdict.unwrap_or_default();
-    let judged = cluster::Judged {
+    let judged = Judged {
         input_missing: verdict.input_missing,
         ready: verdict.ready,
         blocking: verdict.blocking,
     };
-    let facts = cluster::Facts::of(snapshot, judged, policy, now);
-    cluster::refresh(snapshot, &facts, policy, events);
+    let facts = ClusterFacts::of(snapshot, judged, policy, now);
+    transition::refresh(snapshot, &facts, policy, events);
 }
 
 /// The state that a round may change and the next one reads.

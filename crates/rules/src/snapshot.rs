@@ -2,10 +2,11 @@
 
 use model::cluster::Cluster;
 use model::ids::HostId;
+use model::time::DateTime;
+use serde::{Deserialize, Serialize};
 
 use crate::host_state::{HostState, ObservedTime};
 use crate::hosts::HostList;
-use crate::vip_leases::VipLeases;
 
 /// Input and output of every decision about a cluster.
 ///
@@ -22,6 +23,22 @@ pub struct Snapshot {
     pub vip_leases: VipLeases,
     /// Since when the server has observed it.
     pub observed: ObservedTime,
+}
+
+/// State of a cluster's leases. It is stored beside the cluster's record and is in no response.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VipLeases {
+    /// Machine network that the addresses are leased from; empty while it is undefined.
+    pub network: String,
+    /// When that network was defined.
+    pub requested_at: DateTime,
+    /// No lease arrived in time.
+    pub timed_out: bool,
+    /// Last lease of the API's address, as dhclient stores it; empty if the agent sent none.
+    pub api: String,
+    /// Last lease of the ingress address.
+    pub ingress: String,
 }
 
 /// State of a cluster's stored files.

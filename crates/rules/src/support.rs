@@ -15,7 +15,7 @@ pub use architectures::{architecture_id, architectures};
 pub use availability::{Availability, Levels};
 pub use feature_support::FeatureSupport;
 pub use features::{FEATURES, feature};
-pub use listing::{SupportQuery, detailed_features, features};
+pub use listing::{SupportQuery, features};
 pub use minor_version::MinorVersion;
 pub use platforms::supported_platforms;
 pub use requested_platform::RequestedPlatform;

@@ -6,7 +6,6 @@ use model::host::Host;
 use model::logs::LogsState;
 use model::time::{DateTime, Timestamp};
 
-use crate::host::{limit_of, older};
 use crate::host_state::ObservedTime;
 use crate::policy::InstallationPolicy;
 use crate::progress;
@@ -163,6 +162,18 @@ impl LogLimits {
         };
         Some(Timeout { since, limit })
     }
+}
+
+/// Age of a moment; zero for an unset one.
+pub(crate) fn older(moment: DateTime, now: Timestamp) -> TimeDelta {
+    moment.0.map_or(TimeDelta::zero(), |moment| {
+        now.signed_duration_since(moment)
+    })
+}
+
+/// A limit of the settings; one beyond the range never expires.
+pub(crate) fn limit_of(limit: std::time::Duration) -> TimeDelta {
+    TimeDelta::from_std(limit).unwrap_or(TimeDelta::MAX)
 }
 
 #[cfg(test)]

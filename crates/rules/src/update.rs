@@ -6,6 +6,7 @@
 mod cluster;
 mod context;
 mod host;
+mod image_parts;
 mod infra_env;
 mod machine_networks;
 mod members;
@@ -15,6 +16,7 @@ pub use cluster::{accepts_changes, cluster};
 pub use context::UpdateContext;
 pub(crate) use host::{check_arbiter, check_fencing};
 pub use host::{host, host_ignition, installer_args};
+pub(crate) use image_parts::{ImageParts, set_image_parts};
 pub(crate) use infra_env::image_event;
 pub use infra_env::infra_env;
 pub use machine_networks::{derive_machine_networks, host_networks, release_machine_networks};

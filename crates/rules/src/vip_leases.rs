@@ -9,35 +9,18 @@ use model::cluster::{Cluster, ClusterStatus};
 use model::events::EventSeverity;
 use model::network::{ApiVip, IngressVip};
 use model::steps::DhcpAllocationResponse;
-use model::time::{DateTime, Timestamp};
-use serde::{Deserialize, Serialize};
+use model::time::Timestamp;
 
 use crate::bounds;
 use crate::event::{NewEvent, about_cluster};
 use crate::host_state::ObservedTime;
 use crate::networking;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, VipLeases};
 use crate::timeout::Timeout;
 
 /// Time that DHCP servers have for leases, from the definition of the machine network on.
 /// Source: assisted-service, internal/cluster/cluster.go, DhcpLeaseTimeoutMinutes.
 pub(crate) const LEASE_TIMEOUT: TimeDelta = TimeDelta::minutes(2);
-
-/// State of a cluster's leases. It is stored beside the cluster's record and is in no response.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct VipLeases {
-    /// Machine network that the addresses are leased from; empty while it is undefined.
-    pub network: String,
-    /// When that network was defined.
-    pub requested_at: DateTime,
-    /// No lease arrived in time.
-    pub timed_out: bool,
-    /// Last lease of the API's address, as dhclient stores it; empty if the agent sent none.
-    pub api: String,
-    /// Last lease of the ingress address.
-    pub ingress: String,
-}
 
 /// A checked reply to the step that leases the addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use model::cluster::{Cluster, ClusterStatus};
 use model::ids::ClusterId;
 use model::time::Timestamp;
-use rules::vip_leases::VipLeases;
+use rules::VipLeases;
 use rules::{Snapshot, StoredFiles};
 use serde_json::json;
 use sqlx::PgConnection;

@@ -34,7 +34,7 @@ pub(crate) async fn detailed_features(
     query: Query,
 ) -> Result<Json<DetailedSupportedFeatures>, ApiError> {
     let selected = support_query(&query, query.required("openshift_version")?)?;
-    Ok(Json(rules::support::detailed_features(&selected)?))
+    Ok(Json(rules::operators::detailed_features(&selected)?))
 }
 
 pub(crate) async fn architectures(query: Query) -> Result<Json<SupportedArchitectures>, ApiError> {

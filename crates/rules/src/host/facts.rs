@@ -12,6 +12,7 @@ use crate::host_state::HostState;
 use crate::policy::InstallationPolicy;
 use crate::roles;
 use crate::timeout;
+use crate::timeout::older;
 
 /// Position of a reported stage relative to the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,18 +197,6 @@ impl Facts {
     pub fn cluster_is(&self, status: ClusterStatus) -> bool {
         self.cluster == Some(status)
     }
-}
-
-/// Age of a moment; zero for an unset one.
-pub(crate) fn older(moment: DateTime, now: Timestamp) -> TimeDelta {
-    moment.0.map_or(TimeDelta::zero(), |moment| {
-        now.signed_duration_since(moment)
-    })
-}
-
-/// A limit of the settings; one beyond the range never expires.
-pub(crate) fn limit_of(limit: std::time::Duration) -> TimeDelta {
-    TimeDelta::from_std(limit).unwrap_or(TimeDelta::MAX)
 }
 
 pub(crate) fn is_fully_truncated(inventory: &Inventory) -> bool {

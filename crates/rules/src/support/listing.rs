@@ -5,14 +5,11 @@
 
 use model::Error;
 use model::cluster::PlatformType;
-use model::support::{
-    DetailedSupportedFeatures, Feature, FeatureId, OperatorFeature, SupportLevel,
-};
+use model::support::{Feature, FeatureId, SupportLevel};
 use model::versions::CpuArchitecture;
 
 use super::{FEATURES, FeatureSupport, MinorVersion, RequestedPlatform, architectures};
 use crate::input::refuse;
-use crate::operators::{self, OPERATORS};
 
 /// Selection of support levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,28 +104,10 @@ pub fn features(query: &SupportQuery) -> Vec<Feature> {
     .collect()
 }
 
-/// Features and, with their dependencies, operators.
-///
-/// Errors: `Invalid` on `cpu_architecture` or `platform_type` – the version does not support it.
-pub fn detailed_features(query: &SupportQuery) -> Result<DetailedSupportedFeatures, Error> {
-    query.check()?;
-    let mut response = DetailedSupportedFeatures::default();
-    for feature in features(query) {
-        match OPERATORS.iter().find(|one| one.feature == feature.id) {
-            Some(operator) => response.operators.push(OperatorFeature {
-                feature,
-                name: operator.name.to_owned(),
-                dependencies: operators::dependency_features(operator),
-            }),
-            None => response.features.push(feature),
-        }
-    }
-    Ok(response)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operators::detailed_features;
 
     fn query(version: &str, architecture: &str, platform: Option<&str>) -> SupportQuery {
         let (kind, name) = match platform {

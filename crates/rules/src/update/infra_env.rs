@@ -5,7 +5,7 @@ use model::events::EventSeverity;
 use model::infra_env::{InfraEnv, InfraEnvUpdateParams};
 
 use super::context::UpdateContext;
-use crate::create::{ImageParts, set_image_parts};
+use super::image_parts::{ImageParts, set_image_parts};
 use crate::versions::find_os_image;
 use crate::{NewEvent, input, urls};
 

@@ -16,9 +16,9 @@ use super::subject::{ClusterSubject, HostSubject};
 use super::validation::{Category, HostBlock, HostValidation, Unbound};
 use super::verdict::Verdict;
 use crate::heartbeat::{clock_offset_s, is_ahead};
-use crate::host::limit_of;
 use crate::images;
 use crate::networks;
+use crate::timeout::limit_of;
 
 /// Validations of the network group.
 pub static VALIDATIONS: &[HostValidation] = &[
