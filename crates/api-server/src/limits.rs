@@ -2,8 +2,10 @@
 
 use kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};
 use redfish::BMC_CONCURRENCY;
+use rules::bounds;
+use rules::host::expected_hosts;
+use rules::host::metric_events;
 use rules::versions::{OS_IMAGE_URL_BYTES, OS_IMAGE_VERSION_BYTES};
-use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit, Share};
 
 use crate::app::event_stream::EventStreams;

@@ -71,7 +71,7 @@ checked_list!(
 checked_list!(
     ManagedDomains,
     "domain:zone-id/provider, separated by commas",
-    rules::managed_domains::load
+    rules::network::managed_domains::load
 );
 
 /// Signature stores of release images; empty: those of the public platform.

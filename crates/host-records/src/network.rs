@@ -16,7 +16,7 @@
 //!   dhcp: true                  # or ipv4, ipv6
 //! ```
 //!
-//! A configuration of nmstate is taken, too: [`rules::static_network`] renders it, as for discovery images. So is a Butane
+//! A configuration of nmstate is taken, too: [`rules::network::static_network`] renders it, as for discovery images. So is a Butane
 //! document with keyfiles.
 
 mod butane;
@@ -26,11 +26,11 @@ mod keyfile;
 mod links;
 mod schema;
 
-pub use rules::static_network::NetworkFile;
+pub use rules::network::static_network::NetworkFile;
 
 use catalog::located::{Position, Value};
 use ignition::tree::{SourcePosition, from_yaml};
-use rules::static_network::{keyfiles, problems};
+use rules::network::static_network::{keyfiles, problems};
 
 use crate::check::finding::FindingList;
 use crate::check::shape::{self, ShapeMode};

@@ -157,6 +157,15 @@ pub struct Cluster {
     pub load_balancer: Option<LoadBalancer>,
 }
 
+impl Cluster {
+    /// The type of its platform; bare metal by default.
+    pub fn platform_type(&self) -> PlatformType {
+        self.platform
+            .as_ref()
+            .map_or(PlatformType::Baremetal, |platform| platform.r#type)
+    }
+}
+
 /// `cluster-create-params` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,7 +7,7 @@ use host_sim::{Hardware, Simulation, SimulationPlan};
 use model::explain::Explanation;
 use model::host::HostRole;
 use reqwest::Method;
-use rules::site::SiteFinding;
+use rules::declarations::site::SiteFinding;
 use serde_json::{Value, json};
 
 use crate::Error;

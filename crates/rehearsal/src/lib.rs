@@ -15,7 +15,7 @@ mod sample;
 mod script;
 
 pub use host_sim::{FAULTS, HostFaultKind, InstallationProfile, PROFILES, Pace};
-pub use rules::site::SiteFinding;
+pub use rules::declarations::site::SiteFinding;
 
 pub use api::InstallerApi;
 pub use error::Error;

@@ -10,7 +10,7 @@ use host_sim::{
 use ipnet::{IpNet, Ipv4Net};
 use model::expected_hosts::DiskHints;
 use model::host::HostRole;
-use rules::site::{
+use rules::declarations::site::{
     AutomaticFamilies, HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost,
 };
 use serde_json::Value;
@@ -463,7 +463,7 @@ mod tests {
         let text = crate::sample::site(profile);
         let text = text.split("\n---\n").next().unwrap();
         let text = text.replacen("replicas: 1", &masters, 1);
-        rules::site::parse(&text.replacen("replicas: 0", &workers, 1)).unwrap()
+        rules::declarations::site::parse(&text.replacen("replicas: 0", &workers, 1)).unwrap()
     }
 
     #[test]
@@ -480,7 +480,7 @@ mod tests {
                 "hostPrefix: 23\n  - cidr: fd01::/48\n    hostPrefix: 64",
             )
             .replace("- 172.30.0.0/16", "- 172.30.0.0/16\n  - fd02::/112");
-        let site = rules::site::parse(&text).unwrap();
+        let site = rules::declarations::site::parse(&text).unwrap();
         let machines = of_site(&site, Some(profile), "seed").unwrap();
         for machine in &machines {
             let addresses = &machine.nics[0].addresses;

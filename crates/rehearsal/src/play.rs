@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use host_sim::Pace;
-use rules::site::SiteFinding;
+use rules::declarations::site::SiteFinding;
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;

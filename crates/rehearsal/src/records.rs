@@ -4,8 +4,8 @@ use host_sim::Hardware;
 use host_sim::image::BootConfig;
 use model::ids::ClusterId;
 use reqwest::Method;
-use rules::declaration;
-use rules::site::SiteFinding;
+use rules::declarations::declaration;
+use rules::declarations::site::SiteFinding;
 use serde_json::Value;
 
 use crate::api::{InstallerApi, accepted};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use host_sim::{Hardware, HostFault, InstallationProfile, Network, add_faults, choose};
-use rules::site::{self, Site, SiteFinding};
+use rules::declarations::site::{self, Site, SiteFinding};
 
 use crate::request::{RehearsalRequest, RequestBounds};
 use crate::{Error, machines, sample};

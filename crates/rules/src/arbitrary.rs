@@ -8,10 +8,12 @@ use model::inventory::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::InstallationPolicy;
+use crate::cluster::refresh;
+use crate::explain;
 use crate::fixtures::{self, later, now};
-use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
-use crate::{InstallationPolicy, explain, refresh};
+use crate::snapshot::host_state::HostState;
 
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -8,8 +8,8 @@ use model::ids::{ClusterId, HostId, InfraEnvId};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
+use crate::snapshot::host_state::HostState;
 
 /// An agent restarts from the image that it was upgraded to.
 pub(crate) const UPGRADE_AGENT_FINISHED: &str = "upgrade_agent_finished";

@@ -9,6 +9,7 @@ mod stages;
 mod states;
 #[cfg(test)]
 mod tests;
+pub mod validations;
 
 use std::collections::HashMap;
 
@@ -21,14 +22,14 @@ use model::time::Timestamp;
 
 use self::causes::Causes;
 use self::states::{ClusterInput, HostInput};
-use crate::hardware::Requirements;
-use crate::host_state::HostState;
-use crate::host_texts::HostTexts;
-use crate::policy::InstallationPolicy;
-use crate::snapshot::Snapshot;
-use crate::validations::{
+use crate::explain::validations::{
     ClusterSubject, HostBlock, HostSubject, Ignored, applicable, cluster_validations,
 };
+use crate::hardware::requirements::Requirements;
+use crate::policy::InstallationPolicy;
+use crate::snapshot::Snapshot;
+use crate::snapshot::host_state::HostState;
+use crate::snapshot::host_texts::HostTexts;
 
 /// Longest list of causes of one explanation.
 pub const MAX_CAUSES: usize = 1000;

@@ -10,8 +10,8 @@ use model::time::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
+use crate::snapshot::host_state::HostState;
 
 /// Time of the tests.
 pub(crate) fn now() -> Timestamp {

@@ -1,15 +1,25 @@
-//! The state machine of a host: rules, triggers, effects, and the first registration.
+//! Hosts: their state machine (rules, triggers, effects), registration, inventory, progress and timeouts.
 
 mod binding;
+pub(crate) mod cluster_ignition;
 mod effects;
 mod event_rules;
+pub mod expected_hosts;
 mod facts;
+pub mod heartbeat;
+pub(crate) mod identity;
+pub mod images;
+pub mod inventory;
+pub mod metric_events;
+pub mod progress;
 mod refresh_rules;
 mod registration;
+pub(crate) mod role_support;
 mod rule;
 mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timeout;
 mod transition;
 mod trigger;
 

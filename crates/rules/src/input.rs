@@ -13,7 +13,6 @@ mod proxy;
 mod refusal;
 mod secrets;
 mod ssh;
-mod static_network;
 mod tang;
 mod topology;
 
@@ -25,15 +24,11 @@ pub use networks::{Family, cidr, family, ip, vips};
 pub use ntp::{additional_ntp_source, ntp_sources};
 pub use platform::{disk_encryption, ignition_endpoint};
 pub use proxy::{http_proxy, https_proxy, no_proxy, proxy};
-pub use secrets::{
-    ca_certificates, cloud_token, ignition_config_override, pull_secret, registry_of,
-};
+pub use secrets::{ca_certificates, cloud_token, ignition_config_override, pull_secret};
 pub use ssh::ssh_public_keys;
-pub use static_network::{applicable_static_network, static_network_config};
 pub use topology::{Topology, topology};
 
-pub(crate) use networks::{NetworkInput, NetworkRules};
+pub(crate) use networks::{NetworkInput, NetworkRules, is_mac};
 pub(crate) use platform::{LoadBalancerFacts, load_balancer, network_type, platform};
 pub(crate) use refusal::refuse;
-pub(crate) use static_network::is_mac;
 pub(crate) use tang::tang_servers;

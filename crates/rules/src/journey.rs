@@ -10,10 +10,15 @@ use model::steps::{StepReply, StepType};
 use model::time::Timestamp;
 use serde_json::{Value, json};
 
+use crate::HostState;
+use crate::InstallationPolicy;
+use crate::NewEvent;
+use crate::cluster;
+use crate::cluster::refresh;
 use crate::fixtures::{self, later, now};
-use crate::replies::{self, AcceptedReply, CheckedReply};
+use crate::host;
 use crate::snapshot::Snapshot;
-use crate::{HostState, InstallationPolicy, NewEvent, cluster, host, refresh};
+use crate::steps::replies::{self, AcceptedReply, CheckedReply};
 
 fn refreshed(snapshot: &mut Snapshot, at: Timestamp) -> Vec<NewEvent> {
     for host in &mut snapshot.hosts {
@@ -123,7 +128,7 @@ fn report(snapshot: &mut Snapshot, at: usize, stage: HostStage, moment: Timestam
 }
 
 fn finish(snapshot: &mut Snapshot, at: usize) {
-    for stage in crate::progress::stages(&snapshot.hosts[at].record, &snapshot.cluster) {
+    for stage in crate::host::progress::stages(&snapshot.hosts[at].record, &snapshot.cluster) {
         report(snapshot, at, *stage, now());
     }
 }

@@ -1,4 +1,5 @@
-//! Operators of the platform's lifecycle manager (OLM) that a cluster can be installed with, and their bundles.
+//! Operators of the platform's lifecycle manager (OLM) that a cluster can be installed with, their bundles,
+//! and where they and other features are supported.
 //!
 //! Source: assisted-service, internal/operators.
 
@@ -9,6 +10,7 @@ mod detailed_features;
 mod requirements;
 mod selection;
 mod storage;
+pub mod support;
 
 pub use bundles::{BUNDLES, BundleContent, OperatorBundle, bundle, bundles};
 pub use catalogue::{OPERATORS, OlmOperator, dependency_features, operator, operator_names};

@@ -10,8 +10,11 @@ use model::time::Timestamp;
 use model::versions::{CpuArchitecture, OsImage, ReleaseImage};
 use uuid::Uuid;
 
-use crate::create;
-use crate::{HostState, InstallationPolicy, Offer, Snapshot};
+use crate::HostState;
+use crate::InstallationPolicy;
+use crate::Offer;
+use crate::Snapshot;
+use crate::cluster::create;
 
 pub(crate) const PULL_SECRET: &str =
     r#"{"auths":{"registry.example.com:5000":{"auth":"dXNlcjpwYXNzd29yZA=="}}}"#;
@@ -164,7 +167,7 @@ pub(crate) fn snapshot() -> Snapshot {
     hosts[0].record.bootstrap = true;
     let mut snapshot = Snapshot::new(cluster, hosts);
     snapshot.cluster.status = ClusterStatus::Insufficient;
-    crate::update::derive_machine_networks(&mut snapshot);
+    crate::cluster::update::derive_machine_networks(&mut snapshot);
     snapshot.cluster.status = ClusterStatus::Ready;
     snapshot
 }
@@ -177,7 +180,7 @@ pub(crate) fn single_node() -> Snapshot {
     let mut node = host(1, HostRole::Master);
     node.record.bootstrap = true;
     let mut snapshot = Snapshot::new(cluster, vec![node]);
-    crate::update::derive_machine_networks(&mut snapshot);
+    crate::cluster::update::derive_machine_networks(&mut snapshot);
     snapshot
 }
 

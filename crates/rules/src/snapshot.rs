@@ -1,12 +1,18 @@
-//! A cluster with its hosts, as of one instant of the database.
+//! What decisions see: a cluster with its hosts, as of one instant of the database.
 
+pub(crate) mod host_state;
+pub(crate) mod host_texts;
+pub mod hosts;
+pub(crate) mod networks;
+pub(crate) mod reach;
+pub mod roles;
 use model::cluster::Cluster;
 use model::ids::HostId;
 use model::time::DateTime;
 use serde::{Deserialize, Serialize};
 
-use crate::host_state::{HostState, ObservedTime};
-use crate::hosts::HostList;
+use crate::snapshot::host_state::{HostState, ObservedTime};
+use crate::snapshot::hosts::HostList;
 
 /// Input and output of every decision about a cluster.
 ///

@@ -4,8 +4,10 @@
 
 mod arguments;
 mod install;
+pub mod ipxe;
 mod network;
 mod plan;
+pub mod replies;
 mod runner;
 mod view;
 
@@ -19,7 +21,8 @@ pub(crate) use view::installation_path;
 use model::steps::{AgentStep, StepType, Steps};
 use model::time::Timestamp;
 
-use crate::{HostState, Snapshot};
+use crate::HostState;
+use crate::Snapshot;
 use view::StepView;
 
 /// Instructions for a host: the plan of its status, without steps that have nothing to do.

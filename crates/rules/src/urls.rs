@@ -7,6 +7,14 @@ use model::versions::{CpuArchitecture, OsImage};
 /// Path under which every operation of the API lives.
 pub const API_BASE: &str = "/api/assisted-install";
 
+/// The host of an image reference; `docker.io` when it names none.
+pub fn registry_of(reference: &str) -> &str {
+    match reference.split_once('/') {
+        Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host,
+        _ => "docker.io",
+    }
+}
+
 /// Identification of an infra-env in the URL of its discovery image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageAddress<'a> {

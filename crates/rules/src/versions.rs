@@ -2,10 +2,12 @@
 //!
 //! Reading files and asking registries is not done here.
 
+pub(crate) mod agent_version;
 mod find;
 mod listing;
 mod load;
 mod number;
+pub mod offer;
 
 pub use find::{ResolvedRelease, architecture, find_os_image, find_release, release};
 pub use listing::{Query, listing};

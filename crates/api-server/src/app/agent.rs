@@ -9,9 +9,13 @@ use model::ids::{HostId, InfraEnvId};
 use model::infra_env::InfraEnv;
 use model::steps::{StepReply, StepType, Steps};
 use model::time::Timestamp;
+use rules::HostState;
+use rules::NewEvent;
+use rules::Snapshot;
 use rules::host::Trigger;
-use rules::replies::{self, CheckedReply};
-use rules::{HostState, NewEvent, Snapshot, heartbeat, vip_leases};
+use rules::host::heartbeat;
+use rules::network::vip_leases;
+use rules::steps::replies::{self, CheckedReply};
 
 use super::repeated_replies::{ReplyDigest, SentReply};
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
@@ -124,7 +128,7 @@ impl ApiServer {
                     let event = rules::host::deregistered(replaced);
                     change.events.push(event);
                     change.snapshot.hosts.remove(id);
-                    rules::update::release_machine_networks(&mut change.snapshot);
+                    rules::cluster::update::release_machine_networks(&mut change.snapshot);
                 }
                 change.events.push(rules::host::registered(&host));
                 change.snapshot.hosts.push(host);
@@ -292,7 +296,7 @@ impl ApiServer {
                 replies::accept(host, cluster, &mut reply, &app.policy, now)
             })?;
             let matched = if is_inventory {
-                rules::expected_hosts::assign(host, cluster, expected.as_deref())
+                rules::host::expected_hosts::assign(host, cluster, expected.as_deref())
             } else {
                 None
             };

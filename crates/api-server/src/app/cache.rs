@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use concurrency::BoundedCache;
 use model::ids::ClusterId;
-use rules::{HostState, Snapshot};
+use rules::HostState;
+use rules::Snapshot;
 
 /// Capacity: about 10 000 hosts. Units: bytes.
 pub(crate) const SNAPSHOTS_BYTES: usize = 256 << 20;

@@ -90,7 +90,12 @@ impl CheckIns {
 
 /// Applies a heartbeat to a record, if it is newer.
 pub(crate) fn apply(check_in: &CheckIn, host: &mut Host, now: Timestamp) {
-    rules::heartbeat::receive_if_newer(host, check_in.checked_in_at, check_in.clock_offset_s, now);
+    rules::host::heartbeat::receive_if_newer(
+        host,
+        check_in.checked_in_at,
+        check_in.clock_offset_s,
+        now,
+    );
 }
 
 #[cfg(test)]

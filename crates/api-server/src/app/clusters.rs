@@ -13,7 +13,9 @@ use model::hardware::PreflightHardwareRequirements;
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
-use rules::{InstallationPolicy, NewEvent, Snapshot};
+use rules::InstallationPolicy;
+use rules::NewEvent;
+use rules::Snapshot;
 use service::shared_body::{BodyPiece, SharedBody};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -72,13 +74,13 @@ impl ApiServer {
         self.check_agents_token(&params.pull_secret)?;
         let now = service::clock::now();
         let pull_secret = params.pull_secret.clone();
-        let ctx = rules::create::CreateContext {
+        let ctx = rules::cluster::create::CreateContext {
             id: Uuid::new_v4(),
             offer: &self.offer(),
             policy: &self.policy,
             cluster: None,
         };
-        let cluster = rules::create::cluster(params, &ctx, now)?;
+        let cluster = rules::cluster::create::cluster(params, &ctx, now)?;
         self.check_release_image(&cluster.ocp_release_image).await?;
         self.insert_cluster(caller, cluster, &pull_secret, now)
             .await
@@ -115,7 +117,11 @@ impl ApiServer {
                 .cluster(id)
                 .prop("cluster_kind", kind),
         ];
-        new.extend(rules::refresh::cluster(&mut snapshot, &self.policy, now));
+        new.extend(rules::cluster::refresh::cluster(
+            &mut snapshot,
+            &self.policy,
+            now,
+        ));
         let (owner, bound) = (self.owner(caller), RecordBound::of_clusters(&self.settings));
         let secret = OwnedSecret { owner, pull_secret };
         tx("register cluster", async || {
@@ -336,14 +342,14 @@ impl ApiServer {
         } else {
             Vec::new()
         };
-        let ctx = rules::update::UpdateContext {
+        let ctx = rules::cluster::update::UpdateContext {
             offer: &self.offer(),
             policy: &self.policy,
             cluster: None,
             infra_envs: &infra_envs,
         };
         let decide = |change: &mut ClusterTransaction| {
-            let new = rules::update::cluster(&mut change.snapshot, params, &ctx)?;
+            let new = rules::cluster::update::cluster(&mut change.snapshot, params, &ctx)?;
             change.events.extend(new);
             change
                 .side_writes
@@ -442,7 +448,9 @@ impl ApiServer {
         id: ClusterId,
     ) -> Result<Vec<PlatformType>, Error> {
         let stored = self.stored_cluster(id).await?;
-        Ok(rules::support::supported_platforms(&stored.snapshot))
+        Ok(rules::operators::support::supported_platforms(
+            &stored.snapshot,
+        ))
     }
 
     /// Hardware requirements by role, of the platform and of operators.
@@ -452,7 +460,7 @@ impl ApiServer {
     ) -> Result<PreflightHardwareRequirements, Error> {
         let stored = self.stored_cluster(id).await?;
         let cluster = &stored.snapshot.cluster;
-        Ok(rules::preflight::preflight_requirements(
+        Ok(rules::cluster::preflight::preflight_requirements(
             cluster,
             &self.policy,
         ))

@@ -4,10 +4,11 @@ use model::Error;
 use model::cluster::{Cluster, DisconnectedClusterCreateParams, ImportClusterParams};
 use model::host::{Host, HostKind, HostRole, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use rules::HostState;
+use rules::Snapshot;
 use rules::cluster::Trigger as ClusterTrigger;
 use rules::host::Trigger;
 use rules::steps::IgnitionAccess;
-use rules::{HostState, Snapshot};
 use uuid::Uuid;
 
 use super::{ApiServer, ClusterTransaction, Scope, request};
@@ -32,7 +33,7 @@ impl ApiServer {
         params: ImportClusterParams,
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
-        let cluster = rules::create::imported_cluster(params, Uuid::new_v4(), now)?;
+        let cluster = rules::cluster::create::imported_cluster(params, Uuid::new_v4(), now)?;
         self.insert_cluster(caller, cluster, "", now).await
     }
 
@@ -45,7 +46,7 @@ impl ApiServer {
         params: DisconnectedClusterCreateParams,
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
-        let cluster = rules::create::disconnected_cluster(params, Uuid::new_v4(), now)?;
+        let cluster = rules::cluster::create::disconnected_cluster(params, Uuid::new_v4(), now)?;
         self.insert_cluster(caller, cluster, "", now).await
     }
 
@@ -148,7 +149,7 @@ impl ApiServer {
             if cluster.is_none() {
                 return Err(unbound(id));
             }
-            rules::update::reset_validation(host, validation)?;
+            rules::cluster::update::reset_validation(host, validation)?;
             change.refresh(&self.policy);
             Ok(())
         };

@@ -6,7 +6,7 @@ use model::declaration::{AppliedDeclaration, DeclaredChange};
 use model::expected_hosts::ExpectedHost;
 use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::InfraEnv;
-use rules::declaration::{self, ApplyPlan, CurrentState, Declaration, FileText};
+use rules::declarations::declaration::{self, ApplyPlan, CurrentState, Declaration, FileText};
 use secrecy::ExposeSecret as _;
 
 use super::ApiServer;
@@ -308,11 +308,11 @@ impl ApiServer {
 /// Checks of parts that have no dry run of their own.
 fn check_parts(cluster: &Cluster, plan: &ApplyPlan) -> Result<(), Error> {
     if let Some(list) = &plan.expected {
-        rules::expected_hosts::check(list.clone())?;
+        rules::host::expected_hosts::check(list.clone())?;
     }
     if let Some(overrides) = &plan.overrides {
-        rules::update::accepts_changes(cluster)?;
-        rules::install_config::check(overrides)?;
+        rules::cluster::update::accepts_changes(cluster)?;
+        rules::declarations::install_config::check(overrides)?;
     }
     Ok(())
 }

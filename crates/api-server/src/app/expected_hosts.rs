@@ -34,7 +34,7 @@ impl ApiServer {
                 .map(|row| HostState::new(row.record))
                 .collect();
             ExpectedHostList {
-                hosts: rules::expected_hosts::compare(&list, &registered),
+                hosts: rules::host::expected_hosts::compare(&list, &registered),
             }
         }))
     }
@@ -59,7 +59,7 @@ impl ApiServer {
         id: InfraEnvId,
         list: Vec<ExpectedHost>,
     ) -> Result<ExpectedHostList, Error> {
-        let list = rules::expected_hosts::check(list)?;
+        let list = rules::host::expected_hosts::check(list)?;
         let now = service::clock::now();
         tx("store expected hosts", async || {
             let mut tx = self.pool()?.begin().await?;
@@ -113,7 +113,7 @@ impl ApiServer {
             let (app, list) = (self.clone(), list.clone());
             let decide = move |change: &mut ClusterTransaction| {
                 let (host, cluster) = change.host(id)?;
-                let event = rules::expected_hosts::assign(host, cluster, list.as_deref());
+                let event = rules::host::expected_hosts::assign(host, cluster, list.as_deref());
                 change.events.extend(event);
                 change.refresh(&app.policy);
                 Ok(())

@@ -81,7 +81,7 @@ impl ApiServer {
         };
         let decide = |change: &mut ClusterTransaction| {
             let (host, cluster) = change.host(id)?;
-            let new = rules::update::host(host, cluster, params.clone())?;
+            let new = rules::cluster::update::host(host, cluster, params.clone())?;
             change.events.extend(new);
             if secrets.token.is_some() || secrets.headers.is_some() {
                 change.side_writes.endpoint = Some((infra_env, id, secrets.clone()));
@@ -113,7 +113,7 @@ impl ApiServer {
             let event = rules::host::deregistered(host);
             change.events.push(event);
             change.snapshot.hosts.retain(|host| host.record.id != id);
-            rules::update::release_machine_networks(&mut change.snapshot);
+            rules::cluster::update::release_machine_networks(&mut change.snapshot);
             change.refresh(&self.policy);
             Ok(cluster)
         };
@@ -137,7 +137,7 @@ impl ApiServer {
     ) -> Result<Host, Error> {
         self.change_host("update installer args", infra_env, id, |change| {
             let (host, _) = change.host(id)?;
-            let new = rules::update::installer_args(host, args)?;
+            let new = rules::cluster::update::installer_args(host, args)?;
             change.events.extend(new);
             Ok(())
         })
@@ -153,7 +153,7 @@ impl ApiServer {
     ) -> Result<Host, Error> {
         self.change_host("update host ignition", infra_env, id, |change| {
             let (host, _) = change.host(id)?;
-            let new = rules::update::host_ignition(host, config)?;
+            let new = rules::cluster::update::host_ignition(host, config)?;
             change.events.extend(new);
             Ok(())
         })

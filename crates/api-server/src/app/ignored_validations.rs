@@ -127,7 +127,7 @@ impl ApiServer {
         let clusters = parse_ignored(params.clusters.clone(), CLUSTER_IDS, MANDATORY_OF_CLUSTERS)?;
         let decide = |change: &mut ClusterTransaction| {
             let cluster = &mut change.snapshot.cluster;
-            rules::update::accepts_changes(cluster)
+            rules::cluster::update::accepts_changes(cluster)
                 .map_err(|error| Error::invalid("ignored_validations", error.to_string()))?;
             if let Some(text) = &hosts {
                 cluster.ignored_host_validations.clone_from(text);

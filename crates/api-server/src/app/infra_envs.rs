@@ -79,13 +79,13 @@ impl ApiServer {
                     .map(|row| row.record),
                 None => None,
             };
-            let ctx = rules::create::CreateContext {
+            let ctx = rules::cluster::create::CreateContext {
                 id,
                 offer: &self.offer(),
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
             };
-            let mut infra_env = rules::create::infra_env(params.clone(), &ctx, now)?;
+            let mut infra_env = rules::cluster::create::infra_env(params.clone(), &ctx, now)?;
             if let Some(owner) = caller.owner() {
                 infra_env.user_name.clone_from(&owner.name);
                 infra_env.org_id.clone_from(&owner.org_id);
@@ -107,7 +107,7 @@ impl ApiServer {
             let mut event = NewEvent::new("infra_env_registered", EventSeverity::Info, text)
                 .infra_env(infra_env.id);
             event.cluster_id = infra_env.cluster_id;
-            let image = rules::create::image_event(&infra_env);
+            let image = rules::cluster::create::image_event(&infra_env);
             let records = events::to_record(&[event, image], now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             request::commit(tx).await?;
@@ -126,12 +126,12 @@ impl ApiServer {
         let Some(cluster) = infra_env.cluster_id else {
             return;
         };
-        if before.is_some_and(|before| !rules::usage::is_changed(before, infra_env)) {
+        if before.is_some_and(|before| !rules::cluster::usage::is_changed(before, infra_env)) {
             return;
         }
         let record = |change: &mut ClusterTransaction| {
             let cluster = &mut change.snapshot.cluster;
-            rules::usage::record_infra_env(cluster, before, infra_env);
+            rules::cluster::usage::record_infra_env(cluster, before, infra_env);
             Ok(())
         };
         let recorded = self.change("record usage", Scope::Cluster(cluster), record);
@@ -267,14 +267,14 @@ impl ApiServer {
                     .map(|row| row.record),
                 None => None,
             };
-            let ctx = rules::update::UpdateContext {
+            let ctx = rules::cluster::update::UpdateContext {
                 offer: &self.offer(),
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
                 infra_envs: &[],
             };
             let before = row.record.clone();
-            let new = rules::update::infra_env(&mut row.record, params.clone(), &ctx)?;
+            let new = rules::cluster::update::infra_env(&mut row.record, params.clone(), &ctx)?;
             row.record.updated_at = now.into();
             if !params.pull_secret.is_empty() {
                 row.pull_secret.clone_from(&params.pull_secret);

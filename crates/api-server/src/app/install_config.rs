@@ -35,7 +35,7 @@ impl ApiServer {
         overrides: &str,
     ) -> Result<(), Error> {
         let decide = |change: &mut ClusterTransaction| {
-            let new = rules::install_config::update(&mut change.snapshot, overrides)?;
+            let new = rules::declarations::install_config::update(&mut change.snapshot, overrides)?;
             change.events.extend(new);
             change.refresh(&self.policy);
             Ok(())

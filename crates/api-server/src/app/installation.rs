@@ -132,7 +132,7 @@ impl ApiServer {
         };
         let decide = |change: &mut ClusterTransaction| {
             let cluster = &mut change.snapshot.cluster;
-            let new = rules::progress::report_finalizing(cluster, stage, change.now)?;
+            let new = rules::host::progress::report_finalizing(cluster, stage, change.now)?;
             change.events.extend(new);
             change.refresh(&self.policy);
             Ok(())

@@ -33,7 +33,7 @@ impl ApiServer {
                 } else {
                     url
                 };
-                return Ok(rules::ipxe::redirect_script(&url));
+                return Ok(rules::steps::ipxe::redirect_script(&url));
             }
             (None, false) => {}
         }
@@ -42,7 +42,7 @@ impl ApiServer {
         } else {
             self.unsigned_boot_artifacts(infra_env)?
         };
-        Ok(rules::ipxe::discovery_script(
+        Ok(rules::steps::ipxe::discovery_script(
             &artifacts,
             infra_env.kernel_arguments.as_deref(),
         ))
@@ -97,7 +97,7 @@ impl ApiServer {
                 ),
                 source: None,
             }),
-            Some(host) if !rules::ipxe::boots_discovery(&host.record) => {
+            Some(host) if !rules::steps::ipxe::boots_discovery(&host.record) => {
                 Err(Error::not_found("boot script for the host with MAC", mac))
             }
             _ => Ok(()),

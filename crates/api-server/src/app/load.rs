@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
-use rules::{ObservedTime, Snapshot};
+use rules::ObservedTime;
+use rules::Snapshot;
 use sqlx::PgConnection;
 
 use super::{ApiServer, StoredSnapshot};
@@ -101,7 +102,7 @@ impl ApiServer {
             for check_in in flushed.into_iter().chain(buffered) {
                 // Copy on write: an unchanged host stays shared with other copies of the snapshot.
                 let record = &snapshot.hosts[at].record;
-                if rules::heartbeat::is_newer(record, check_in.checked_in_at, now) {
+                if rules::host::heartbeat::is_newer(record, check_in.checked_in_at, now) {
                     super::check_ins::apply(&check_in, &mut snapshot.hosts[at].record, now);
                 }
             }

@@ -5,7 +5,8 @@ use model::cluster::Cluster;
 use model::events::{EventCategory, EventSeverity};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::logs::LogsState;
-use rules::{HostState, NewEvent};
+use rules::HostState;
+use rules::NewEvent;
 use serde::Serialize;
 use tokio::io::AsyncRead;
 

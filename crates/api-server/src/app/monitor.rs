@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use model::Error;
 use model::time::Timestamp;
-use rules::heartbeat::CLOCK_SKEW;
+use rules::host::heartbeat::CLOCK_SKEW;
 use service::CancellationToken;
 
 use super::{ApiServer, ClusterTransaction, Scope};

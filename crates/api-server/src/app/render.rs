@@ -4,7 +4,8 @@ use model::LargeText;
 use model::cluster::Cluster;
 use model::host::{Host, HostStatus};
 use model::infra_env::InfraEnv;
-use rules::{HostState, Snapshot};
+use rules::HostState;
+use rules::Snapshot;
 use serde::Serialize;
 
 /// Owner of all records: without authentication every caller is the administrator.
@@ -54,7 +55,7 @@ pub(crate) fn cluster(snapshot: &Snapshot, with_hosts: bool) -> Cluster {
     cluster.ready_host_count = counts.ready;
     cluster.enabled_host_count = counts.enabled;
     cluster.total_host_count = counts.total;
-    cluster.host_networks = rules::update::host_networks(&snapshot.hosts);
+    cluster.host_networks = rules::cluster::update::host_networks(&snapshot.hosts);
     if with_hosts {
         cluster.hosts = snapshot.hosts.iter().map(host).collect();
     }

@@ -7,7 +7,9 @@ use model::Error;
 use model::host::Host;
 use model::ids::{HostId, InfraEnvId};
 use model::time::Timestamp;
-use rules::{HostList, HostState, Snapshot};
+use rules::HostList;
+use rules::HostState;
+use rules::Snapshot;
 use sqlx::PgConnection;
 
 use super::load::LoadedSnapshot;

@@ -9,7 +9,11 @@ use model::Error;
 use model::cluster::Cluster;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
-use rules::{HostState, InstallationPolicy, NewEvent, ObservedTime, Snapshot};
+use rules::HostState;
+use rules::InstallationPolicy;
+use rules::NewEvent;
+use rules::ObservedTime;
+use rules::Snapshot;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -164,16 +168,16 @@ impl ClusterTransaction {
             self.refresh = Refresh::Due;
         } else if self.is_bound {
             self.refresh = Refresh::Done;
-            let new = rules::refresh::cluster(&mut self.snapshot, policy, self.now);
+            let new = rules::cluster::refresh::cluster(&mut self.snapshot, policy, self.now);
             self.events.extend(new);
         } else if let Some(id) = self.current {
             if let Some(host) = self.snapshot.hosts.by_id_mut(id) {
-                let new = rules::refresh::unbound_host(host, policy, self.now);
+                let new = rules::cluster::refresh::unbound_host(host, policy, self.now);
                 self.events.extend(new);
             }
         } else {
             for host in &mut self.snapshot.hosts {
-                let new = rules::refresh::unbound_host(host, policy, self.now);
+                let new = rules::cluster::refresh::unbound_host(host, policy, self.now);
                 self.events.extend(new);
             }
         }

@@ -3,8 +3,9 @@
 use model::cluster::{Cluster, ClusterStatus};
 use model::ids::ClusterId;
 use model::time::Timestamp;
+use rules::Snapshot;
+use rules::StoredFiles;
 use rules::VipLeases;
-use rules::{Snapshot, StoredFiles};
 use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;

@@ -78,7 +78,7 @@ impl HostColumns {
         if let Some(checked_in_at) = self.checked_in_at {
             let now = service::clock::now();
             let offset_s = self.clock_offset_s;
-            rules::heartbeat::receive_if_newer(&mut record, checked_in_at, offset_s, now);
+            rules::host::heartbeat::receive_if_newer(&mut record, checked_in_at, offset_s, now);
         }
         Ok(HostRow {
             record,

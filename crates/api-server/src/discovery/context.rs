@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rules::static_network::NMSTATE_SERVICE_FROM;
+use rules::versions::offer::NMSTATE_SERVICE_FROM;
 use secrecy::SecretString;
 
 use crate::install::RegistryMirrors;

@@ -3,7 +3,7 @@
 use ignition::{IgnitionConfig, IgnitionFile, Unit};
 use model::Error;
 use model::infra_env::{HostStaticNetworkConfig, ImageType, InfraEnv};
-use rules::static_network::{self, NetworkForm};
+use rules::network::static_network::{self, NetworkForm};
 
 /// Folder of the network files on a host.
 pub(super) const FOLDER: &str = "/etc/assisted/network";

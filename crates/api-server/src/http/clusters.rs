@@ -146,7 +146,7 @@ pub(crate) async fn hosts(
 }
 
 pub(crate) async fn default_config(State(app): State<ApiServer>) -> Json<ClusterDefaultConfig> {
-    Json(rules::create::default_config(&app.offer()))
+    Json(rules::cluster::create::default_config(&app.offer()))
 }
 
 pub(crate) async fn preflight_requirements(

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use model::Error;
 use model::declaration::AppliedDeclaration;
-use rules::declaration::{FileText, decode};
+use rules::declarations::declaration::{FileText, decode};
 
 use super::audit::Created;
 use super::download::FileResponse;

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use model::cluster::PlatformType;
 use model::support::{DetailedSupportedFeatures, SupportedArchitectures, SupportedFeatures};
-use rules::support::SupportQuery;
+use rules::operators::support::SupportQuery;
 
 use super::error::ApiError;
 use super::extract::InCluster;
@@ -23,7 +23,7 @@ pub(super) fn support_query(query: &Query, version: &str) -> Result<SupportQuery
 
 pub(crate) async fn features(query: Query) -> Result<Json<SupportedFeatures>, ApiError> {
     let selected = support_query(&query, query.required("openshift_version")?)?;
-    let features = rules::support::features(&selected);
+    let features = rules::operators::support::features(&selected);
     let features = features.into_iter();
     Ok(Json(SupportedFeatures {
         features: features.map(|one| (one.id, one.support_level)).collect(),
@@ -40,7 +40,7 @@ pub(crate) async fn detailed_features(
 pub(crate) async fn architectures(query: Query) -> Result<Json<SupportedArchitectures>, ApiError> {
     let selected = support_query(&query, query.required("openshift_version")?)?;
     Ok(Json(SupportedArchitectures {
-        architectures: rules::support::architectures(selected.version),
+        architectures: rules::operators::support::architectures(selected.version),
     }))
 }
 

@@ -8,8 +8,9 @@ use ignition::{IgnitionConfig, IgnitionFile, Resource};
 use ipnet::IpNet;
 use model::host::HostRole;
 use model::inventory::{Disk, DriveType, Interface, Inventory};
-use rules::roles::is_single_node;
-use rules::{HostState, Snapshot};
+use rules::HostState;
+use rules::Snapshot;
+use rules::snapshot::roles::is_single_node;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

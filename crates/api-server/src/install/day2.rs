@@ -9,7 +9,7 @@ use model::Error;
 use model::cluster::Cluster;
 use model::host::Host;
 use rules::HostState;
-use rules::ignition_endpoint;
+use rules::cluster::ignition_endpoint;
 use rules::steps::IgnitionAccess;
 
 const READABLE: u32 = 0o644;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ignition::{IgnitionConfig, IgnitionFile, Resource, SpecVersion, Unit};
 use model::host::HostRole;
 use rules::Snapshot;
-use rules::roles::is_single_node;
+use rules::snapshot::roles::is_single_node;
 use serde_json::json;
 use uuid::{Uuid, uuid};
 

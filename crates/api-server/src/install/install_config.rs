@@ -1,7 +1,7 @@
 //! Text of the install-config.
 
 use model::Error;
-use rules::install_config::{self, ImageMirror};
+use rules::declarations::install_config::{self, ImageMirror};
 use secrecy::ExposeSecret;
 
 use super::context::{InstallContext, PreparationInput};

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use model::ids::ClusterId;
-use rules::manifests::SystemManifest;
+use rules::declarations::manifests::SystemManifest;
 use serde_json::{Value, json};
 
 use super::failure::{PreparationFailure, blocking};

@@ -6,8 +6,9 @@ use ignition::{IgnitionConfig, IgnitionFile};
 use ipnet::IpNet;
 use model::host::{Host, HostRole};
 use model::steps::VipType;
-use rules::roles::is_single_node;
-use rules::{HostState, Snapshot};
+use rules::HostState;
+use rules::Snapshot;
+use rules::snapshot::roles::is_single_node;
 
 use super::failure::PreparationFailure;
 
@@ -32,7 +33,7 @@ pub(super) fn base_name(host: &Host) -> String {
 
 /// Role of the host's ignition config: master, arbiter or worker.
 pub(super) fn role(host: &Host) -> HostRole {
-    match rules::roles::effective_role(host) {
+    match rules::snapshot::roles::effective_role(host) {
         HostRole::Master | HostRole::Bootstrap => HostRole::Master,
         HostRole::Arbiter => HostRole::Arbiter,
         HostRole::Worker | HostRole::AutoAssign => HostRole::Worker,

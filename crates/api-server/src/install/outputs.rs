@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ignition::{IgnitionConfig, SpecVersion};
-use rules::roles::is_single_node;
-use rules::{HostState, Snapshot};
+use rules::HostState;
+use rules::Snapshot;
+use rules::snapshot::roles::is_single_node;
 use uuid::Uuid;
 
 use super::failure::PreparationFailure;

@@ -5,8 +5,8 @@ use std::path::Path;
 use ipnet::IpNet;
 use model::cluster::Cluster;
 use rules::Snapshot;
-use rules::manifests::SystemManifest;
-use rules::roles::{is_single_node, workers};
+use rules::declarations::manifests::SystemManifest;
+use rules::snapshot::roles::{is_single_node, workers};
 use tokio::time::Instant;
 
 use super::context::{InstallContext, PreparationInput, PreparationOutcome};
@@ -55,7 +55,8 @@ async fn make(
 ) -> Result<(Outputs, ReleaseInfo), PreparationFailure> {
     let install_config = install_config::build(ctx, input)?;
     let policy = &ctx.options().policy;
-    let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
+    let generated =
+        rules::declarations::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
     if ctx.options().dummy_ignition {
         let mut outputs = dummy::outputs(&input.snapshot, &install_config)?;
         add_manifests(&mut outputs, &input.snapshot, generated)?;
@@ -89,7 +90,7 @@ fn add_manifests(
         let name = format!("{GENERATED_MANIFESTS}/openshift/{file_name}");
         outputs.files.insert(name, content.into_bytes());
     }
-    if let Some(content) = rules::manifests::custom_manifests(snapshot)? {
+    if let Some(content) = rules::declarations::manifests::custom_manifests(snapshot)? {
         let name = "custom_manifests.json".to_owned();
         outputs.files.insert(name, content.into_bytes());
     }

@@ -10,7 +10,8 @@ use model::cluster::Cluster;
 use model::host::{Host, HostRole};
 use model::ids::{ClusterId, HostId};
 use model::network::MachineNetwork;
-use rules::{HostState, Snapshot};
+use rules::HostState;
+use rules::Snapshot;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

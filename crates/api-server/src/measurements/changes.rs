@@ -7,9 +7,12 @@ use model::host::{Host, HostProgressInfo, HostStage};
 use model::ids::HostId;
 use model::inventory::DiskInfo;
 use model::time::{DateTime, Timestamp};
-use rules::images::image_statuses;
-use rules::metric_events::HARDWARE;
-use rules::{HostState, NewEvent, Snapshot, metric_events};
+use rules::HostState;
+use rules::NewEvent;
+use rules::Snapshot;
+use rules::host::images::image_statuses;
+use rules::host::metric_events;
+use rules::host::metric_events::HARDWARE;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use catalog::located::{Position, Value};
 use ignition::butane::{ButaneOptions, translate};
 use ignition::{IgnitionConfig, IgnitionFile, ProblemClass};
-use rules::static_network::NetworkFile;
+use rules::network::static_network::NetworkFile;
 
 use super::{KEYFILE_FOLDER, MAX_INTERFACES, NodeNetwork};
 use crate::check::FindingSeverity;

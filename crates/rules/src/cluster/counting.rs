@@ -4,8 +4,8 @@
 use model::host::{HostRole, HostStatus};
 use model::ids::HostId;
 
-use crate::roles::{self, effective_role};
 use crate::snapshot::Snapshot;
+use crate::snapshot::roles::{self, effective_role};
 
 /// Statuses in which a host still counts for an installation.
 const INSTALLABLE: &[HostStatus] = &[

@@ -9,9 +9,9 @@ use model::network::{ApiVip, IngressVip};
 use model::time::DateTime;
 
 use super::facts::Facts;
+use crate::cluster::ignition_endpoint;
 use crate::event::{NewEvent, about_cluster};
 use crate::host;
-use crate::ignition_endpoint;
 use crate::policy::InstallationPolicy;
 use crate::snapshot::Snapshot;
 
@@ -180,12 +180,12 @@ fn start_installing(snapshot: &mut Snapshot) {
 
 /// Address of a single-node cluster's host.
 fn single_node_address(snapshot: &Snapshot) -> Option<String> {
-    if !crate::roles::is_single_node(&snapshot.cluster) {
+    if !crate::snapshot::roles::is_single_node(&snapshot.cluster) {
         return None;
     }
     let host = snapshot.hosts.first()?;
-    let networks = crate::networks::NetworkSet::of(&snapshot.cluster);
-    let addresses = crate::networks::addresses(host.inventory.as_ref()?);
+    let networks = crate::snapshot::networks::NetworkSet::of(&snapshot.cluster);
+    let addresses = crate::snapshot::networks::addresses(host.inventory.as_ref()?);
     let inside = addresses.iter().find(|one| {
         networks
             .machine

@@ -6,10 +6,10 @@ use model::operators::{MonitoredOperator, OperatorStatus, OperatorType};
 use model::time::Timestamp;
 
 use super::counting;
+use crate::host::timeout;
 use crate::policy::InstallationPolicy;
-use crate::roles;
 use crate::snapshot::Snapshot;
-use crate::timeout;
+use crate::snapshot::roles;
 
 /// Validation results of a cluster.
 #[derive(Debug, Clone, Default)]

@@ -10,13 +10,13 @@ use super::facts::{Facts, Judged};
 use super::table::TABLE;
 use super::transition::apply_rule;
 use super::trigger::{On, Trigger};
+use crate::cluster::refresh;
+use crate::cluster::role_assignment;
+use crate::cluster::usage;
 use crate::event::{NewEvent, about_host};
 use crate::policy::InstallationPolicy;
-use crate::refresh;
-use crate::role_assignment;
 use crate::snapshot::Snapshot;
 use crate::table;
-use crate::usage;
 
 /// Applies a request of the user to a cluster; its hosts follow.
 ///

@@ -13,7 +13,7 @@ use ClusterStatus::{
 use super::effects::{Effect, preparation_problem};
 use super::facts::Facts;
 use super::trigger::On;
-use crate::progress;
+use crate::host::progress;
 use crate::table::{self, To};
 
 /// A rule of the cluster's state machine.

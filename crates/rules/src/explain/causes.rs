@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::states::StateRow;
 use super::{FailureTimes, MAX_CAUSES};
-use crate::host_state::ObservedTime;
-use crate::validations::{
+use crate::explain::validations::{
     ClusterBlock, ClusterValidation, HostBlock, HostValidation, INVENTORY, Verdict,
 };
+use crate::snapshot::host_state::ObservedTime;
 
 /// Order of causes: each is to be removed before the later ones, many of which disappear with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,13 +7,13 @@ use model::host::{HostStage, HostStatus};
 use model::operators::OperatorStatus;
 
 use super::stages::{self, StageRow};
-use crate::check_outcome::CheckOutcome;
-use crate::disks::installation_disk;
-use crate::host_state::HostState;
+use crate::hardware::check_outcome::CheckOutcome;
+use crate::hardware::disks::installation_disk;
+use crate::host::timeout::{self, Timeout};
 use crate::policy::InstallationPolicy;
-use crate::roles;
 use crate::snapshot::Snapshot;
-use crate::timeout::{self, Timeout};
+use crate::snapshot::host_state::HostState;
+use crate::snapshot::roles;
 
 /// A status or stage as a cause, with inputs `I`.
 pub(super) struct StateRow<I> {
@@ -109,11 +109,11 @@ impl HostInput<'_> {
     fn preparation_text(&self) -> String {
         let missing: Vec<&str> = [
             (
-                crate::disks::speed(self.host).outcome(),
+                crate::hardware::disks::speed(self.host).outcome(),
                 "the speed of the installation disk",
             ),
             (
-                crate::images::images_outcome(&self.host.record),
+                crate::host::images::images_outcome(&self.host.record),
                 "the check of container images",
             ),
         ]

@@ -13,8 +13,10 @@ use model::infra_env::InfraEnv;
 use model::operators::{MonitoredOperator, OperatorStatus};
 
 use super::{FailureTimes, MAX_CAUSES, cluster, is_problem, pool};
+use crate::InstallationPolicy;
+use crate::Snapshot;
+use crate::cluster::refresh;
 use crate::fixtures::{self, later, now};
-use crate::{InstallationPolicy, Snapshot, refresh};
 
 fn explained(snapshot: &Snapshot) -> Explanation {
     let policy = InstallationPolicy::default();

@@ -9,12 +9,12 @@ use model::time::Timestamp;
 use model::versions::CpuArchitecture;
 
 use super::registration::accepts_hosts;
+use super::role_support;
 use super::transition::apply;
 use super::trigger::Trigger;
 use crate::event::{NewEvent, about_host};
-use crate::host_state::HostState;
 use crate::policy::InstallationPolicy;
-use crate::update;
+use crate::snapshot::host_state::HostState;
 
 /// Statuses in which a user cannot unbind a host.
 /// Source: assisted-service, internal/host/common.go, HostInstallingStatuses.
@@ -41,10 +41,10 @@ pub fn bind(
 ) -> Result<Vec<NewEvent>, Error> {
     check_architecture(infra_env, cluster)?;
     if host.record.role == Some(HostRole::Arbiter) {
-        update::check_arbiter(Some(cluster))?;
+        role_support::check_arbiter(Some(cluster))?;
     }
     if !host.record.fencing_credentials.is_empty() {
-        update::check_fencing(Some(cluster))?;
+        role_support::check_fencing(Some(cluster))?;
     }
     accepts_hosts(cluster)?;
     let mut events = apply(host, Some(cluster), Trigger::Bind, policy, now)?;

@@ -6,8 +6,10 @@ use model::time::DateTime;
 
 use super::facts::{Facts, StageMove};
 use crate::event::{NewEvent, about_host};
-use crate::host_state::HostState;
-use crate::{heartbeat, metric_events, progress};
+use crate::host::heartbeat;
+use crate::host::metric_events;
+use crate::host::progress;
+use crate::snapshot::host_state::HostState;
 
 use model::cluster::Cluster;
 use model::events::EventSeverity::{Error, Info, Warning};
@@ -76,7 +78,7 @@ pub(super) fn run(
         Effect::ClearBootstrap => record.bootstrap = facts.single_node && !facts.day2,
         Effect::ClearProgress => clear_progress(host),
         Effect::ClearImages => record.images_status.clear(),
-        Effect::ClearFailedImages => crate::images::clear_failed_images(record),
+        Effect::ClearFailedImages => crate::host::images::clear_failed_images(record),
         Effect::ClearLogs => {
             record.logs_info = None;
             record.logs_collected_at = DateTime(None);

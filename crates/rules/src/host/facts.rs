@@ -6,13 +6,13 @@ use model::host::{HostKind, HostRole, HostStage, MediaStatus};
 use model::inventory::{Disk, Inventory};
 use model::time::{DateTime, Timestamp};
 
-use crate::check_outcome::CheckOutcome;
-use crate::disks::installation_disk;
-use crate::host_state::HostState;
+use crate::hardware::check_outcome::CheckOutcome;
+use crate::hardware::disks::installation_disk;
+use crate::host::timeout;
+use crate::host::timeout::older;
 use crate::policy::InstallationPolicy;
-use crate::roles;
-use crate::timeout;
-use crate::timeout::older;
+use crate::snapshot::host_state::HostState;
+use crate::snapshot::roles;
 
 /// Position of a reported stage relative to the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,9 +156,9 @@ impl Facts {
             vsphere_ok: cluster_inputs.vsphere_ok,
             sufficient: cluster_inputs.sufficient,
             blocking: cluster_inputs.blocking,
-            disk_speed: crate::disks::speed(host).outcome(),
-            images: crate::images::images_outcome(record),
-            bad_images: crate::images::failed_images(record).join(", "),
+            disk_speed: crate::hardware::disks::speed(host).outcome(),
+            images: crate::host::images::images_outcome(record),
+            bad_images: crate::host::images::failed_images(record).join(", "),
             stage,
             stage_expired: stage_timeout
                 .is_some_and(|timeout| timeout.is_expired(now, host.observed)),

@@ -21,7 +21,7 @@ use super::effects::Effect;
 use super::facts::Facts;
 use super::rule::{BOOT_TO_LEAVE, EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
-use crate::check_outcome::CheckOutcome;
+use crate::hardware::check_outcome::CheckOutcome;
 use crate::table::To;
 
 /// Hosts without cluster.

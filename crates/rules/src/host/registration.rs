@@ -10,8 +10,9 @@ use model::infra_env::{ImageType, InfraEnv};
 use model::time::Timestamp;
 
 use crate::event::{NewEvent, about_host};
-use crate::host_state::HostState;
-use crate::{progress, roles};
+use crate::host::progress;
+use crate::snapshot::host_state::HostState;
+use crate::snapshot::roles;
 
 /// Statuses of a cluster that accepts hosts and changes.
 /// Source: assisted-service, internal/cluster/cluster.go, AcceptRegistration.

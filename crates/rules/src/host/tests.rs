@@ -9,8 +9,8 @@ use super::facts::{ClusterInputs, Facts, ProgressReport, StageMove};
 use super::table::TABLE;
 use super::trigger::On;
 use crate::InstallationPolicy;
-use crate::check_outcome::CheckOutcome;
 use crate::fixtures::{discovering, now};
+use crate::hardware::check_outcome::CheckOutcome;
 use crate::table::{self, To};
 
 /// Statuses without a rule: those of older databases.

@@ -12,9 +12,9 @@ use super::rule::HostRule;
 use super::table::TABLE;
 use super::trigger::{On, Trigger};
 use crate::event::{NewEvent, about_host};
-use crate::host_state::HostState;
+use crate::host::progress;
 use crate::policy::InstallationPolicy;
-use crate::progress;
+use crate::snapshot::host_state::HostState;
 use crate::table::{self, To};
 
 /// Longest status text that the database takes. Units: characters.

@@ -464,5 +464,13 @@ fn is_reserved(net: &IpNet, address: &IpAddr) -> bool {
     net.network() == *address || (address.is_ipv4() && net.broadcast() == *address)
 }
 
+pub(crate) fn is_mac(text: &str) -> bool {
+    let parts: Vec<&str> = text.split(':').collect();
+    parts.len() == 6
+        && parts
+            .iter()
+            .all(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 #[cfg(test)]
 mod tests;

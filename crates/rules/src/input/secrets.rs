@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 use super::refusal::refuse;
 
+use crate::urls::registry_of;
+
 const PULL_SECRET: &str = "pull_secret";
 /// Key of the hosted service in pull secrets.
 const CLOUD: &str = "cloud.openshift.com";
@@ -101,14 +103,6 @@ fn check_entry(registry: &str, entry: &Value) -> Result<(), Error> {
             }
         }
         Some(_) => wrong("has an auth that is not a text"),
-    }
-}
-
-/// The host of an image reference; `docker.io` when it names none.
-pub fn registry_of(reference: &str) -> &str {
-    match reference.split_once('/') {
-        Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host,
-        _ => "docker.io",
     }
 }
 

@@ -6,8 +6,9 @@ use model::steps::StepType;
 use serde_json::{Value, json};
 
 use super::{answer, ready, refreshed};
+use crate::InstallationPolicy;
+use crate::cluster;
 use crate::fixtures::{self, now};
-use crate::{InstallationPolicy, cluster};
 
 #[test]
 fn a_failed_image_check_keeps_size_and_rate() {

@@ -8,7 +8,7 @@ use model::operators::BundleDescription;
 use model::support::FeatureId;
 
 use super::catalogue::operator;
-use crate::support::{SupportQuery, feature};
+use crate::operators::support::{SupportQuery, feature};
 
 /// Operators by which a bundle is made up.
 #[derive(Debug, Clone, Copy)]

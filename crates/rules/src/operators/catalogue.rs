@@ -4,7 +4,7 @@
 
 use model::support::FeatureId;
 
-use crate::support::MinorVersion;
+use crate::operators::support::MinorVersion;
 
 /// An operator that can be chosen.
 #[derive(Debug, Clone, Copy)]

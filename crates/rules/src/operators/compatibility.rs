@@ -12,8 +12,8 @@ use model::support::FeatureId;
 use model::versions::CpuArchitecture;
 
 use super::catalogue::{OlmOperator, operator};
-use crate::networking;
-use crate::support::{FeatureSupport, MinorVersion, RequestedPlatform, feature};
+use crate::network::networking;
+use crate::operators::support::{FeatureSupport, MinorVersion, RequestedPlatform, feature};
 
 const FIELD: &str = "olm_operators";
 

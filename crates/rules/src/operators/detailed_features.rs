@@ -4,7 +4,7 @@ use model::Error;
 use model::support::{DetailedSupportedFeatures, OperatorFeature};
 
 use super::{OPERATORS, dependency_features};
-use crate::support::{self, SupportQuery};
+use crate::operators::support::{self, SupportQuery};
 
 /// Features and, with their dependencies, operators.
 ///

@@ -4,7 +4,7 @@
 
 use model::host::HostRole;
 
-use crate::support::MinorVersion;
+use crate::operators::support::MinorVersion;
 
 /// Cores and memory of one host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use model::operators::{BundleCreateParams, MonitoredOperator, OperatorCreatePara
 use super::bundles::{BUNDLES, OperatorBundle};
 use super::catalogue::{OlmOperator, operator};
 use crate::input::refuse;
-use crate::networking;
-use crate::support::MinorVersion;
+use crate::network::networking;
+use crate::operators::support::MinorVersion;
 
 /// Operators and bundles of a request; both absent leave a cluster's operators as they are.
 #[derive(Debug, Clone, Copy)]

@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 
 use super::view::{StepView, installation_path};
 use super::{install, network};
-use crate::cluster_ignition::{ClusterIgnition, Encryption};
-use crate::host_texts::parse;
-use crate::images::image_statuses;
-use crate::{disks, ignition_endpoint, networking};
+use crate::cluster::ignition_endpoint;
+use crate::hardware::disks;
+use crate::host::cluster_ignition::{ClusterIgnition, Encryption};
+use crate::host::images::image_statuses;
+use crate::network::networking;
+use crate::snapshot::host_texts::parse;
 
 /// Timeout of the disk speed check. Units: seconds, as text.
 const DISK_SPEED_TIMEOUT: &str = "480.00";

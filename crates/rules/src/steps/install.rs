@@ -8,8 +8,8 @@ use model::steps::InstallCmdRequest;
 
 use super::network::{nics_inside, union};
 use super::view::{StepView, installation_path};
-use crate::disks::installation_disk;
-use crate::networking;
+use crate::hardware::disks::installation_disk;
+use crate::network::networking;
 use crate::versions::at_least;
 
 /// Destinations that the installer on a host reaches without the cluster's proxy.

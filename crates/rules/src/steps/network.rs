@@ -15,8 +15,10 @@ use model::steps::{
 
 use super::arguments::json;
 use super::view::StepView;
-use crate::input::registry_of;
-use crate::{HostState, networking, vip_mac};
+use crate::HostState;
+use crate::network::networking;
+use crate::urls::registry_of;
+use crate::vip_mac;
 
 /// Checks of connectivity that a cluster may run in a minute: each one costs packets to every other host.
 const CHECKS_PER_MINUTE: usize = 150;

@@ -5,7 +5,7 @@ use model::host::HostStatus;
 use model::steps::{PostStepAction, StepType};
 
 use super::view::StepView;
-use crate::agent_version;
+use crate::versions::agent_version;
 
 /// Steps of one host status.
 #[derive(Debug, Clone, Copy)]

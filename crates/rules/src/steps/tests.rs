@@ -8,8 +8,10 @@ use model::steps::PostStepAction;
 use serde_json::Value;
 
 use super::*;
+use crate::InstallationPolicy;
+use crate::Snapshot;
+use crate::samples;
 use crate::urls::BootArtifacts;
-use crate::{InstallationPolicy, Snapshot, samples};
 
 struct Fixture {
     policy: InstallationPolicy,
@@ -439,8 +441,8 @@ fn connectivity_checks_follow_new_inventories() {
     let text = serde_json::to_string(&inventory).unwrap();
     let policy = &fixture.policy;
     let host = &mut snapshot.hosts[1];
-    let mut sent = crate::inventory::SentInventory::parse(&text).unwrap();
-    crate::inventory::accept(host, None, &mut sent, policy, samples::now()).unwrap();
+    let mut sent = crate::host::inventory::SentInventory::parse(&text).unwrap();
+    crate::host::inventory::accept(host, None, &mut sent, policy, samples::now()).unwrap();
     let after = checked(&snapshot);
     assert_eq!(after[0]["nics"][0]["ip_addresses"][0], "192.168.10.77");
     assert_eq!(after[0]["host_id"], before[0]["host_id"]);

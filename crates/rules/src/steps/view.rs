@@ -8,9 +8,11 @@ use model::infra_env::InfraEnv;
 use model::steps::StepType;
 use model::time::Timestamp;
 
-use crate::disks::installation_disk;
+use crate::HostState;
+use crate::InstallationPolicy;
+use crate::Snapshot;
+use crate::hardware::disks::installation_disk;
 use crate::urls::BootArtifacts;
-use crate::{HostState, InstallationPolicy, Snapshot};
 
 /// Settings of the operator that steps depend on; built once.
 #[derive(Debug, Clone)]

@@ -16,7 +16,9 @@ use model::infra_env::InfraEnv;
 use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
 };
-use rules::{HostState, InstallationPolicy, Snapshot};
+use rules::HostState;
+use rules::InstallationPolicy;
+use rules::Snapshot;
 use sandbox::{Launcher, SandboxLimits};
 use secrecy::SecretString;
 use serde_json::json;

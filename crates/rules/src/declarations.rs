@@ -1,0 +1,6 @@
+//! What users write: site files, members, manifests, and the install-config that becomes of them.
+
+pub mod declaration;
+pub mod install_config;
+pub mod manifests;
+pub mod site;

@@ -1,0 +1,9 @@
+//! Networks of clusters: what hosts see and reach, addresses, static networks.
+
+pub mod connectivity;
+pub(crate) mod free_addresses;
+pub mod managed_domains;
+pub(crate) mod networking;
+pub mod static_network;
+pub mod vip_leases;
+pub(crate) mod vip_mac;
