@@ -111,7 +111,7 @@ impl JoiningNodeArgs {
                 let doing = format!("looking for the machine-config server of {}", cluster.url());
                 let reason = match error {
                     model::Error::Conflict { .. } => {
-                        format!("{error}; name it by --config-server and --ca")
+                        format!("{error}; name it by --config-server and --config-ca")
                     }
                     error => error.to_string(),
                 };

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use service::CancellationToken;
 use service::server::Running;
 use service::settings::Setting as _;
+use testkit::ports::free_port;
 
 use crate::installation::{Place, until};
 
@@ -28,11 +28,6 @@ fn atoll(arguments: &[&str]) -> Output {
         .args(arguments)
         .output()
         .unwrap()
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// A pod's folder whose registry is published at `port`, with further lines of settings.
@@ -56,7 +51,7 @@ fn pod(dir: &Path, port: u16, more: &str) {
     let lines = settings.lines().map(|line| match line.split_once('=') {
         Some(("PUBLISH_REGISTRY", _)) => format!("PUBLISH_REGISTRY={port}"),
         Some((name, _)) if name.starts_with("PUBLISH_") => {
-            format!("{name}=127.0.0.1:{}", free_port())
+            format!("{name}=127.0.0.1:{}", free_port().unwrap())
         }
         _ => line.to_owned(),
     });
@@ -187,7 +182,7 @@ fn expect_no_cluster_names(dir: &Path) {
 async fn broken_parts_of_a_pod_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let port = free_port();
+    let port = free_port().unwrap();
     let release = format!("127.0.0.1:{port}/openshift/release-images:4.18.30-x86_64");
     let releases = json!([{ "openshift_version": "4.18", "cpu_architecture": "x86_64",
         "cpu_architectures": ["x86_64"], "url": release, "version": "4.18.30", "default": true }]);
@@ -273,7 +268,7 @@ async fn broken_parts_of_a_pod_are_found() {
 async fn wrong_passwords_and_certificates_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let port = free_port();
+    let port = free_port().unwrap();
     pod(dir, port, "");
     let running = serve(dir, port).await;
     let login = format!("registry-login:127.0.0.1:{port}");
@@ -304,7 +299,7 @@ async fn wrong_passwords_and_certificates_are_found() {
 async fn images_are_found_at_mirrors() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let port = free_port();
+    let port = free_port().unwrap();
     let release = "quay.invalid/openshift/release:4.18.30";
     let releases = json!([{ "openshift_version": "4.18", "cpu_architecture": "x86_64",
         "cpu_architectures": ["x86_64"], "url": release, "version": "4.18.30", "default": true }]);
@@ -338,7 +333,7 @@ async fn images_are_found_at_mirrors() {
 fn mirrors_are_checked_without_a_folder() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let closed = free_port();
+    let closed = free_port().unwrap();
     let mirrored = |kind: &str, list: &str, source: &str| {
         json!({ "kind": kind, "spec": { list: [{
             "source": source, "mirrors": [format!("127.0.0.1:{closed}/a/b")] }] } })
@@ -379,7 +374,7 @@ async fn the_login_of_the_database_is_tried() {
         "DB_HOST={}\nDB_PORT={port}\nDB_USER={}\nDB_NAME={name}\nPUBLISH_DB=127.0.0.1:{port}\n",
         database.host, database.user
     );
-    pod(dir, free_port(), &lines);
+    pod(dir, free_port().unwrap(), &lines);
     let found = results(dir);
     let id = |name: &str| format!("database:{}:{port}/{name}", database.host);
     expect(&found, &id(name), "passed", "accepts the login");
@@ -401,7 +396,7 @@ async fn served_catalogs_are_listed() {
     let dir = dir.path();
     pod(
         dir,
-        free_port(),
+        free_port().unwrap(),
         "CATALOGS=own=/catalogs/own,other=/catalogs/other\nCOMPOSE_PROFILES=catalog\n",
     );
     let found = results(dir);
@@ -461,7 +456,7 @@ async fn served_catalogs_are_listed() {
 async fn the_front_door_presents_certificates_of_the_site() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let registry_port = free_port();
+    let registry_port = free_port().unwrap();
     pod(dir, registry_port, "");
     let _registry = serve(dir, registry_port).await;
     let port = |name: &str| {
