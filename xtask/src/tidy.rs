@@ -6,6 +6,7 @@ mod glossary;
 mod history;
 mod limits;
 mod migrations;
+mod module_order;
 mod packages;
 mod record;
 mod source;
@@ -48,6 +49,11 @@ static RULES: &[TidyRule] = &[
         name: "dependency-direction",
         claim: "arrows between crates point down, and each transport stays in its place",
         check: crates::direction,
+    },
+    TidyRule {
+        name: "module-order",
+        claim: "modules of rules know earlier ones alone",
+        check: module_order::check,
     },
     TidyRule {
         name: "inherited",

@@ -1,4 +1,4 @@
-//! What users write: site files, members, manifests, and the install-config that becomes of them.
+//! Files of users: sites, their members, manifests, and the install-config that becomes of them.
 
 pub mod declaration;
 pub mod install_config;

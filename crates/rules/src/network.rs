@@ -1,4 +1,4 @@
-//! Networks of clusters: what hosts see and reach, addresses, static networks.
+//! Networks of clusters: addresses, connections between hosts, static networks.
 
 pub mod connectivity;
 pub(crate) mod free_addresses;

@@ -1,4 +1,4 @@
-//! What decisions see: a cluster with its hosts, as of one instant of the database.
+//! The input of decisions: a cluster with its hosts, as of one instant of the database.
 
 pub(crate) mod host_state;
 pub(crate) mod host_texts;
