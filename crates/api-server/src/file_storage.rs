@@ -2,8 +2,8 @@
 
 use ::bucket::S3Options;
 use secrecy::ExposeSecret as _;
-use service::Error;
 use service::settings::Secret;
+use service::{Error, ResultExt as _};
 
 use crate::files::{FileQuotas, FileStore};
 use crate::settings::{FileBackend, Settings};
@@ -23,7 +23,7 @@ impl Settings {
             is_path_style: self.s3_force_path_style.unwrap_or(has_endpoint),
             keys: is_set(&key).then_some((key, secret)),
             session_token: Some(self.aws_session_token.clone()).filter(is_set),
-            ca_pem: ca_pem.map_err(|error| Error::new("reading S3_CA_FILE", error))?,
+            ca_pem: ca_pem.doing("reading S3_CA_FILE")?,
             is_insecure: false,
             is_encrypted: false,
             encryption_key: None,
@@ -45,10 +45,10 @@ pub(crate) async fn open(settings: &Settings) -> Result<FileStore, Error> {
     match settings.storage {
         FileBackend::Filesystem => FileStore::open_within(work_dir, quotas)
             .await
-            .map_err(|error| Error::new("opening WORK_DIR", error)),
+            .doing("opening WORK_DIR"),
         FileBackend::S3 => FileStore::open_bucket(work_dir, quotas, &settings.s3()?)
             .await
-            .map_err(|error| Error::new("opening the storage of STORAGE=s3", error)),
+            .doing("opening the storage of STORAGE=s3"),
     }
 }
 

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use service::health::Health;
 use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::Running;
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 use uuid::Uuid;
 
 use app::ApiServer;
@@ -70,8 +70,7 @@ async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Erro
 /// Errors: missing or invalid keys in the settings.
 pub fn user_token(settings: &Settings, name: &str, days: u32) -> Result<String, Error> {
     let expires = service::clock::now() + chrono::TimeDelta::days(days.into());
-    auth::user_token(settings, name, expires.timestamp())
-        .map_err(|error| Error::new("issuing a token", error))
+    auth::user_token(settings, name, expires.timestamp()).doing("issuing a token")
 }
 
 /// The code of a link that logs the user of that name in once, for AUTH_TYPE=local, within `hours` from now.
@@ -79,15 +78,14 @@ pub fn user_token(settings: &Settings, name: &str, days: u32) -> Result<String, 
 /// Errors: missing or invalid keys in the settings.
 pub fn log_in_code(settings: &Settings, name: &str, hours: u32) -> Result<String, Error> {
     let expires = service::clock::now() + chrono::TimeDelta::hours(hours.into());
-    auth::log_in_code(settings, name, Uuid::new_v4(), expires.timestamp())
-        .map_err(|error| Error::new("issuing a code", error))
+    auth::log_in_code(settings, name, Uuid::new_v4(), expires.timestamp()).doing("issuing a code")
 }
 
 async fn build(mut settings: Settings) -> Result<ApiServer, Error> {
     let os_images_file = offer::open_os_images_file(&mut settings).await?;
     let auth = auth::Authentication::open(&settings)
         .await
-        .map_err(|error| Error::new("reading the keys of AUTH_TYPE", error))?;
+        .doing("reading the keys of AUTH_TYPE")?;
     let keyring = secrets::Keyring::open(settings.secrets_key_file.as_deref()).await?;
     let store = file_storage::open(&settings).await?.sealing_with(keyring);
     let service_ca = settings
@@ -105,7 +103,7 @@ async fn build(mut settings: Settings) -> Result<ApiServer, Error> {
         Path::new(install::SYSTEM_CA_BUNDLE),
     ];
     let mirrors = RegistryMirrors::load(&settings.registries_conf_path, &bundles)
-        .map_err(|error| Error::new("reading REGISTRIES_CONF_PATH", error))?;
+        .doing("reading REGISTRIES_CONF_PATH")?;
     let discovery = discovery::DiscoveryOptions {
         service_base_url: settings.callback_url(),
         agent_image: settings.agent_docker_image.clone(),
@@ -124,9 +122,7 @@ async fn build(mut settings: Settings) -> Result<ApiServer, Error> {
         let stores = settings.release_signature_stores.stores();
         Signers::load(keyring, stores, mirror_ca.as_deref())
     });
-    let signers = signers
-        .transpose()
-        .map_err(|error| Error::new("reading RELEASE_KEYRING", error))?;
+    let signers = signers.transpose().doing("reading RELEASE_KEYRING")?;
     let install = install::InstallContext::new(install::InstallOptions {
         store: store.clone(),
         dummy_ignition: settings.dummy_ignition,
@@ -186,6 +182,5 @@ async fn check_sandbox(confinement: &Confinement, folder: &Path) -> Result<(), E
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Error::new(format!("reading {}", path.display()), error))
+    std::fs::read_to_string(path).doing(|| format!("reading {}", path.display()))
 }

@@ -11,7 +11,7 @@ use ::mirror::archive::Signer;
 use clap::Args;
 use oci_client::Client;
 use oci_client::image::{ImageLocation, Layout};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use self::boot_images::BootImageFile;
 use crate::catalog::RegistryAccessArgs;
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<(), Error> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Error::new(doing(), error))?;
+        .doing(doing)?;
     let manifest = runtime.block_on(async {
         let content = collect(arguments, &client).await?;
         let heading = BundleHeading {
@@ -170,7 +170,7 @@ async fn collect(arguments: &BundleArgs, client: &Client) -> Result<BundleConten
             ));
         }
     }
-    let program = std::env::current_exe().map_err(|e| Error::new("finding this program", e))?;
+    let program = std::env::current_exe().doing("finding this program")?;
     content.add_program(&program);
     Ok(content)
 }
@@ -204,7 +204,7 @@ fn add_manifests(content: &mut BundleContent, folder: &Path) -> Result<(), Error
         for entry in entries(&folder)? {
             let doing = || format!("reading {}", entry.display());
             let path = format!("{path}/{}", name(&entry)?);
-            let metadata = fs::metadata(&entry).map_err(|e| Error::new(doing(), e))?;
+            let metadata = fs::metadata(&entry).doing(doing)?;
             if metadata.is_dir() {
                 if depth == DEPLOY_DEPTH {
                     return Err(Error::new(doing(), "too many nested folders"));
@@ -216,7 +216,7 @@ fn add_manifests(content: &mut BundleContent, folder: &Path) -> Result<(), Error
                 let reason = format!("more than {DEPLOY_FILE_LIMIT_BYTES} bytes");
                 return Err(Error::new(doing(), reason));
             }
-            let text = fs::read_to_string(&entry).map_err(|e| Error::new(doing(), e))?;
+            let text = fs::read_to_string(&entry).doing(doing)?;
             content.manifests.push((path, text));
         }
     }
@@ -252,8 +252,8 @@ fn name(path: &Path) -> Result<String, Error> {
 
 fn signer(path: &Path) -> Result<Signer, Error> {
     let doing = || format!("reading {}", path.display());
-    let pem = fs::read(path).map_err(|e| Error::new(doing(), e))?;
-    Signer::from_pem(&pem).map_err(|e| Error::new(doing(), e))
+    let pem = fs::read(path).doing(doing)?;
+    Signer::from_pem(&pem).doing(doing)
 }
 
 /// The images that the local registry gets otherwise, with the remedy.

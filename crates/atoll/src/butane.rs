@@ -11,7 +11,7 @@ use clap::Args;
 use ignition::butane::{ButaneOptions, LocalFiles, translate};
 use ignition::tree::MAX_BYTES;
 use ignition::{ProblemClass, ProblemList};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use self::local_folder::LocalFolder;
 use crate::failure;
@@ -129,14 +129,14 @@ fn write(output: Option<&Path>, text: &str) -> Result<(), Error> {
     let Some(path) = output else {
         let mut out = io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        return written.map_err(|error| Error::new("writing to standard output", error));
+        return written.doing("writing to standard output");
     };
     // A device or a pipe keeps its place.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let mut file = OpenOptions::new();
         let written = file.write(true).open(path);
         let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
-        return written.map_err(|error| Error::new(format!("writing {}", path.display()), error));
+        return written.doing(|| format!("writing {}", path.display()));
     }
     rewrite_atomic(path, text.as_bytes(), MODE)
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use doctor::{CheckGroup, CheckResult, CheckStatus, ClusterNames, DoctorReport, SiteFacts};
-use service::Error;
+use service::{Error, ResultExt as _};
 use url::Url;
 
 use crate::catalog::table::table;
@@ -102,7 +102,7 @@ fn checked(arguments: &DoctorArgs) -> Result<DoctorReport, Error> {
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|e| Error::new("starting the runtime", e))?;
+        .doing("starting the runtime")?;
     Ok(runtime.block_on(async {
         let mut unknown = None;
         if let Some(url) = site.api.clone() {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// Replaces a file atomically, with exactly `mode` regardless of the umask: other users have to read it.
 ///
@@ -59,8 +59,7 @@ pub(crate) fn folder(path: &Path, mode: u32) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(path)
-        .map_err(|e| Error::new(format!("creating the folder {}", path.display()), e))?;
+    fs::create_dir_all(path).doing(|| format!("creating the folder {}", path.display()))?;
     set_mode(path, mode)
 }
 
@@ -69,7 +68,7 @@ pub(crate) fn folder(path: &Path, mode: u32) -> Result<(), Error> {
 /// Errors: it does not exist, or has another owner.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     fs::set_permissions(path, Permissions::from_mode(mode))
-        .map_err(|e| Error::new(format!("setting the mode of {}", path.display()), e))
+        .doing(|| format!("setting the mode of {}", path.display()))
 }
 
 /// The content of a file; none if it does not exist.

@@ -10,7 +10,7 @@ use ignition::{
     ConfigDocument, ConfigSummary, IgnitionProblem, ProblemClass, ProblemList, SpecVersion,
 };
 use serde_json::json;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use self::io::{ConfigOutput, read_bounded, write_bytes};
 use crate::failure;
@@ -244,13 +244,12 @@ fn show(arguments: &ShowFileArgs) -> Result<ExitCode, Error> {
     let document = document.ok_or_else(|| unusable(&arguments.config))?;
     if let Some(path) = &arguments.path {
         let bytes = document.file_bytes(path);
-        let bytes = bytes.map_err(|error| Error::new("showing the file", error))?;
+        let bytes = bytes.doing("showing the file")?;
         write_bytes(&bytes)?;
     } else {
         let summary = ConfigSummary::new(&document);
         let text = if arguments.format.is_json() {
-            serde_json::to_string(&summary)
-                .map_err(|error| Error::new("writing the summary", error))?
+            serde_json::to_string(&summary).doing("writing the summary")?
         } else {
             summary.to_string().trim_end().to_owned()
         };

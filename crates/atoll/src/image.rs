@@ -12,7 +12,7 @@ use image_service::image::{
     BaseImage, InitrdArchives, KargsChange, customised, minimal_iso, pristine,
 };
 use serde_json::json;
-use service::Error;
+use service::{Error, ResultExt as _};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -171,7 +171,7 @@ pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
         ImageCommand::MakeTestIso(arguments) => make_test_iso::make(arguments),
         ImageCommand::Reset(ResetArgs { image, output }) => {
             let content = pristine(&open(image)?);
-            output.write(&content.map_err(|error| Error::new("resetting the image", error))?)
+            output.write(&content.doing("resetting the image")?)
         }
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
 ///
 /// Errors: it is none.
 pub(crate) fn open(path: &Path) -> Result<BaseImage, Error> {
-    BaseImage::open(path).map_err(|error| Error::new("opening the image", error))
+    BaseImage::open(path).doing("opening the image")
 }
 
 fn embed(arguments: &EmbedArgs) -> Result<(), Error> {
@@ -189,16 +189,16 @@ fn embed(arguments: &EmbedArgs) -> Result<(), Error> {
     let kargs = arguments.kargs.change(&image);
     let archives = InitrdArchives::default();
     let content = customised(&image, config.as_deref(), archives, &kargs);
-    let content = content.map_err(|error| Error::new("customising the image", error))?;
+    let content = content.doing("customising the image")?;
     arguments.output.write(&content)
 }
 
 fn show(arguments: &ShowArgs) -> Result<(), Error> {
     let image = open(&arguments.image)?;
     let area = image.embedded();
-    let area = area.map_err(|error| Error::new("reading the ignition area", error))?;
+    let area = area.doing("reading the ignition area")?;
     let ignition = ignition::archive::config(&area);
-    let ignition = ignition.map_err(|error| Error::new("reading the ignition area", error))?;
+    let ignition = ignition.doing("reading the ignition area")?;
     if arguments.ignition {
         let Some(ignition) = ignition else {
             return Err(Error::new("showing the ignition", "the image has none"));
@@ -249,15 +249,13 @@ fn rootfs(image: &BaseImage) -> String {
 fn minimal(arguments: &MinimalArgs) -> Result<(), Error> {
     let url = &arguments.rootfs_url;
     let doing = "making a minimal image";
-    check_rootfs_url(url).map_err(|reason| Error::new(doing, reason))?;
+    check_rootfs_url(url).doing(doing)?;
     let image = open(&arguments.image)?;
     let config = accepted(&arguments.ignition)?;
     let network = InitrdArchives::default();
     let kargs = arguments.kargs.change(&image);
     let content = minimal_iso(&image, &config, network, &kargs, url);
-    arguments
-        .output
-        .write(&content.map_err(|error| Error::new(doing, error))?)
+    arguments.output.write(&content.doing(doing)?)
 }
 
 /// Checks the URL of a root file system, which early boot downloads with curl.
@@ -309,16 +307,14 @@ fn sha256_of(piece: Piece) -> Result<String, Error> {
         hash.update(chunk);
         Ok(())
     });
-    read.map_err(|error| Error::new("reading the image", error))?;
+    read.doing("reading the image")?;
     Ok(hex::encode(hash.finalize()))
 }
 
 fn verify(arguments: &VerifyArgs) -> Result<(), Error> {
     let doing = "verifying the image";
     let image = open(&arguments.image)?;
-    image
-        .check_sizes(&arguments.image)
-        .map_err(|error| Error::new(doing, error))?;
+    image.check_sizes(&arguments.image).doing(doing)?;
     let found = sha256_of(image.whole())?;
     if let Some(expected) = &arguments.sha256
         && !expected

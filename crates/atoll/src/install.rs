@@ -23,7 +23,7 @@ use ::bundle::BundleFile;
 use ::bundle::assemble::{BOOT_IMAGE_LIST, PROGRAM};
 use ::mirror::archive::Verifier;
 use clap::Args;
-use service::Error;
+use service::{Error, ResultExt as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::bundle;
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
         return images::load(&bundle, Path::new("."));
     }
     let dir = std::path::absolute(&arguments.dir)
-        .map_err(|e| Error::new(format!("reading {}", arguments.dir.display()), e))?;
+        .doing(|| format!("reading {}", arguments.dir.display()))?;
     checks::folder_name(&dir)?;
     let installed = InstallRecord::read(&dir)?;
     let change = version_change::VersionChange::of(installed.as_ref(), bundle.manifest(), &dir)?;
@@ -156,7 +156,7 @@ fn open(arguments: &InstallArgs) -> Result<BundleFile, Error> {
     let file = &arguments.bundle;
     let key = arguments.key.as_deref().map(key).transpose()?;
     let bundle = BundleFile::open(file, key.as_ref());
-    let bundle = bundle.map_err(|e| Error::new("reading the bundle", e.chain()))?;
+    let bundle = bundle.map_err(|e| e.chain()).doing("reading the bundle")?;
     let manifest = bundle.manifest();
     if manifest.architecture != std::env::consts::ARCH {
         let reason = format!(
@@ -184,8 +184,8 @@ fn open(arguments: &InstallArgs) -> Result<BundleFile, Error> {
 
 fn key(path: &Path) -> Result<Verifier, Error> {
     let doing = || format!("reading {}", path.display());
-    let pem = std::fs::read(path).map_err(|e| Error::new(doing(), e))?;
-    Verifier::from_pem(&pem).map_err(|e| Error::new(doing(), e))
+    let pem = std::fs::read(path).doing(doing)?;
+    Verifier::from_pem(&pem).doing(doing)
 }
 
 fn verify(bundle: &BundleFile) -> Result<(), Error> {
@@ -200,7 +200,9 @@ fn verify(bundle: &BundleFile) -> Result<(), Error> {
     };
     let verified = bundle.verify(&mut progress);
     terminal::clear_progress();
-    verified.map_err(|e| Error::new("verifying the bundle", e.chain()))
+    verified
+        .map_err(|e| e.chain())
+        .doing("verifying the bundle")
 }
 
 /// Keeps the program of the bundle in the folder, for later commands; returns its path.
@@ -213,7 +215,8 @@ fn extract_program(bundle: &BundleFile, dir: &Path) -> Result<PathBuf, Error> {
     if sum(&program).as_ref() != Some(&member.sha256) {
         bundle
             .extract(member, &program)
-            .map_err(|e| Error::new(doing, e.chain()))?;
+            .map_err(|e| e.chain())
+            .doing(doing)?;
     }
     Ok(program)
 }

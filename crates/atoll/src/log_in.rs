@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use api_server::Settings;
-use service::Error;
 use service::settings::env_lines;
+use service::{Error, ResultExt as _};
 use url::Url;
 
 use crate::file::read;
@@ -76,7 +76,7 @@ pub(crate) fn link(
 /// Errors: the file cannot be read, or names no host.
 pub(crate) fn page_url(path: &Path) -> Result<String, Error> {
     let doing = || format!("reading {}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|e| Error::new(doing(), e))?;
+    let text = std::fs::read_to_string(path).doing(doing)?;
     let known = env_lines(&text).unwrap_or_default();
     let value = |wanted: &str| {
         let mut lines = known.iter().rev();

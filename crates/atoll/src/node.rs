@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use kubernetes::{ClusterAddress, KubernetesCluster};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// Subcommands for nodes.
 #[derive(Debug, Clone, Subcommand)]
@@ -56,8 +56,9 @@ impl ClusterArgs {
             kubeconfig: self.kubeconfig.as_deref(),
             context: self.context.as_deref(),
         });
-        let doing = "preparing the connection to the cluster";
-        cluster.await.map_err(|error| Error::new(doing, error))
+        cluster
+            .await
+            .doing("preparing the connection to the cluster")
     }
 }
 

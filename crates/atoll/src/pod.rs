@@ -15,7 +15,7 @@ mod secret_tests;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::backup::{self, BackupArgs, RestoreArgs};
 use crate::{install, terminal};
@@ -123,7 +123,7 @@ pub(crate) fn templates() -> impl Iterator<Item = (&'static str, &'static str)> 
 fn print_configmap(dir: &Path) -> Result<(), Error> {
     let path = dir.join(SETTINGS);
     let doing = || format!("reading {}", path.display());
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
+    let text = std::fs::read_to_string(&path).doing(doing)?;
     let text = configmap::render(&text)
         .map_err(|number| Error::new(doing(), service::settings::not_a_line(&path, number)))?;
     terminal::print(text.trim_end());

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::up::data_directory::is_root;
 
@@ -28,7 +28,7 @@ pub(crate) fn enter(folder: &Path) -> Result<bool, Error> {
         .arg("/proc/self/exe")
         .args(std::env::args_os().skip(1))
         .status()
-        .map_err(|e| Error::new(doing(), e))?;
+        .doing(doing)?;
     if status.success() {
         Ok(true)
     } else {
@@ -104,7 +104,7 @@ pub(crate) fn run_in(dir: &Path, arguments: &[&str]) -> Result<String, Error> {
         .current_dir(dir)
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| Error::new(doing(arguments), e))?;
+        .doing(|| doing(arguments))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -129,7 +129,7 @@ pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> Result<String, 
         }
         child.wait_with_output()
     };
-    let output = run().map_err(|e| Error::new(doing(arguments), e))?;
+    let output = run().doing(|| doing(arguments))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -142,7 +142,7 @@ pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> Result<String, 
 /// Errors: podman is missing or fails.
 pub(crate) fn attached(arguments: &[&str]) -> Result<(), Error> {
     let status = Command::new(PROGRAM).args(arguments).status();
-    let status = status.map_err(|e| Error::new(doing(arguments), e))?;
+    let status = status.doing(|| doing(arguments))?;
     if status.success() {
         return Ok(());
     }
@@ -168,7 +168,7 @@ pub(crate) fn exec(
         .process_group(0)
         .spawn()
         .and_then(std::process::Child::wait_with_output)
-        .map_err(|e| Error::new(doing(&all), e))?;
+        .doing(|| doing(&all))?;
     if output.status.success() {
         return Ok(());
     }

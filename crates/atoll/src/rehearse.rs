@@ -16,7 +16,7 @@ use rehearsal::{
     FAULTS, InstallationProfile, InstallerApi, PROFILES, Pace, PlayOptions, RehearsalProgress,
     RehearsalReport, RehearsalRequest, Script, SiteFinding,
 };
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use self::own_server::OwnServer;
 use crate::catalog::table::table;
@@ -146,7 +146,7 @@ fn rehearse(arguments: &RehearseArgs) -> Result<RehearsalReport, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::new(DOING, e))?;
+        .doing(DOING)?;
     runtime.block_on(async {
         tokio::select! {
             report = play_on_server(arguments, &script, found) => report,
@@ -225,7 +225,7 @@ fn options(arguments: &RehearseArgs, is_own: bool) -> PlayOptions {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+    fs::read_to_string(path).doing(|| format!("reading {}", path.display()))
 }
 
 /// The error as this command prints it: members of the request are arguments here.

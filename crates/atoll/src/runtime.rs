@@ -1,6 +1,6 @@
 //! The runtime of commands that talk to servers.
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// Runs a future to its end, on this thread.
 ///
@@ -9,6 +9,6 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::new("starting the runtime", error))?;
+        .doing("starting the runtime")?;
     Ok(runtime.block_on(future))
 }

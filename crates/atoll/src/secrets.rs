@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use rand::RngExt as _;
 use rand::distr::Alphanumeric;
 use serde_json::{Value, json};
-use service::{Error, tls};
+use service::{Error, ResultExt as _, tls};
 
 use crate::certificate::{self, SiteAuthority};
 use crate::file::{read, write_atomic};
@@ -71,7 +71,7 @@ impl SecretFiles {
         }
         let password = password();
         let line = registry::htpasswd::line(REGISTRY_USER, &password)
-            .map_err(|e| Error::new("creating the registry user", e))?;
+            .doing("creating the registry user")?;
         write_atomic(&self.htpasswd, format!("{line}\n").as_bytes(), mode)?;
         write_atomic(&self.registry_password, password.as_bytes(), mode)
     }
@@ -89,14 +89,14 @@ impl SecretFiles {
         let found = match read(path)? {
             Some(text) => {
                 let found: Result<Value, _> = serde_json::from_slice(&text);
-                found.map_err(|e| Error::new(format!("reading {}", path.display()), e))?
+                found.doing(|| format!("reading {}", path.display()))?
             }
             None => json!({}),
         };
         let mut all = found.clone();
         let password = &self.registry_password;
         let password = std::fs::read_to_string(password)
-            .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
+            .doing(|| format!("reading {}", password.display()))?;
         let login = STANDARD.encode(format!("{REGISTRY_USER}:{}", password.trim_end()));
         let members = all.as_object_mut();
         let logins = members.map(|members| members.entry("auths").or_insert_with(|| json!({})));
@@ -124,8 +124,8 @@ impl SecretFiles {
     ) -> Result<(), Error> {
         let files = &self.tls;
         if files.cert.exists() && files.key.exists() {
-            let found = std::fs::read(&files.cert)
-                .map_err(|e| Error::new(format!("reading {}", files.cert.display()), e))?;
+            let found =
+                std::fs::read(&files.cert).doing(|| format!("reading {}", files.cert.display()))?;
             let is_old = authority.is_some_and(|authority| {
                 authority.has_signed(&found) && !authority.is_fresh(&found, names)
             });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::file::{folder, write_atomic};
 use crate::terminal;
@@ -87,7 +87,7 @@ fn write_pages(command: &Command, dir: &std::path::Path) -> Result<usize, Error>
 fn page(command: &Command) -> Result<Vec<u8>, Error> {
     let mut page = Vec::new();
     let rendered = Man::new(command.clone()).render(&mut page);
-    rendered.map_err(|e| Error::new(format!("making the page of {}", command.get_name()), e))?;
+    rendered.doing(|| format!("making the page of {}", command.get_name()))?;
     Ok(page)
 }
 

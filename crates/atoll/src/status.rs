@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::up::data_directory::DataDirectory;
 use crate::up::{UpState, ready};
@@ -20,7 +20,7 @@ pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
             "not running, or not ready yet: `atoll up` starts it",
         )
     })?;
-    let state: UpState = serde_json::from_slice(&text).map_err(|e| Error::new(doing.clone(), e))?;
+    let state: UpState = serde_json::from_slice(&text).doing(|| doing.clone())?;
     let not_ready = runtime::block_on(show(&state))??;
     if not_ready.is_empty() {
         Ok(())

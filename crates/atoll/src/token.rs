@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
 use rcgen::KeyPair;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::web_address::web_text;
 use crate::{log_in, terminal};
@@ -82,7 +82,7 @@ fn keys() -> Result<(), Error> {
 /// Variables and their texts: PEM in base64, since a line of a file of settings has no line breaks.
 pub(crate) fn new_keys() -> Result<[(&'static str, String); 2], Error> {
     let pair = KeyPair::generate();
-    let pair = pair.map_err(|error| Error::new("generating a pair of keys", error))?;
+    let pair = pair.doing("generating a pair of keys")?;
     Ok([
         ("EC_PUBLIC_KEY_PEM", STANDARD.encode(pair.public_key_pem())),
         ("EC_PRIVATE_KEY_PEM", STANDARD.encode(pair.serialize_pem())),
@@ -91,7 +91,7 @@ pub(crate) fn new_keys() -> Result<[(&'static str, String); 2], Error> {
 
 fn user(arguments: &UserTokenArgs) -> Result<(), Error> {
     let settings = Settings::load(arguments.config.as_deref());
-    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    let settings = settings.doing("reading the settings")?;
     let token = api_server::user_token(&settings, &arguments.name, arguments.days)?;
     terminal::print(&token);
     Ok(())
@@ -99,7 +99,7 @@ fn user(arguments: &UserTokenArgs) -> Result<(), Error> {
 
 fn link(arguments: &LogInLinkArgs) -> Result<(), Error> {
     let settings = Settings::load(Some(&arguments.config));
-    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    let settings = settings.doing("reading the settings")?;
     let base = match &arguments.url {
         Some(url) => url.clone(),
         None => log_in::page_url(&arguments.config)?,

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use model::versions::{OpenshiftVersion, ReleaseImage};
 use oci_client::Client;
 use serde::Serialize;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::catalog::RegistryAccessArgs;
 use crate::{file, runtime, terminal};
@@ -75,7 +75,7 @@ pub(crate) async fn mirrored_releases(
 fn fetch(arguments: &hosted::FetchArgs) -> Result<(), Error> {
     let text = blocking(hosted::fetch(arguments))?;
     let versions = rules::versions::load_platform_versions(&text);
-    let versions = versions.map_err(|e| Error::new("reading the response of the service", e))?;
+    let versions = versions.doing("reading the response of the service")?;
     write_versions(&arguments.output, &versions)
 }
 
@@ -111,11 +111,11 @@ fn write_versions(path: &Path, versions: &BTreeMap<String, OpenshiftVersion>) ->
 
 /// Writes the value as one line, as settings require.
 fn write(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let text = serde_json::to_string(value).map_err(|e| Error::new(DOING, e))?;
+    let text = serde_json::to_string(value).doing(DOING)?;
     file::write_atomic(path, format!("{text}\n").as_bytes(), FILE_MODE)
 }
 
 fn blocking<T>(work: impl Future<Output = Result<T, model::Error>>) -> Result<T, Error> {
     let done = runtime::block_on(work)?;
-    done.map_err(|e| Error::new(DOING, e.chain()))
+    done.map_err(|e| e.chain()).doing(DOING)
 }

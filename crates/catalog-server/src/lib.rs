@@ -23,7 +23,7 @@ use axum::Router;
 use service::health::{self, Health};
 use service::program::{self, ServerArgs};
 use service::server::{self, Running};
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 
 use caches::Caches;
 use http::HttpApp;
@@ -101,7 +101,7 @@ fn reloaders(settings: &Settings, health: &Health) -> Result<Vec<CatalogReloader
 async fn load_all(mut reloaders: Vec<CatalogReloader>) -> Result<Vec<CatalogReloader>, Error> {
     for reloader in &mut reloaders {
         let polled = reloader.poll().await;
-        polled.map_err(|e| Error::new(format!("reading the catalog {}", reloader.name()), e))?;
+        polled.doing(|| format!("reading the catalog {}", reloader.name()))?;
     }
     Ok(reloaders)
 }

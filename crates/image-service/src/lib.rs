@@ -24,7 +24,7 @@ use std::sync::Arc;
 use service::health::Health;
 use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::{self, Running};
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 
 pub use settings::{OsImage, Settings};
 
@@ -64,7 +64,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let registries = registries(&settings, download_ca)?;
     let download_client = DownloadClient {
         client: download_client,
-        headers: headers.map_err(|reason| Error::new("OS_IMAGES_REQUEST_HEADERS", reason))?,
+        headers: headers.doing("OS_IMAGES_REQUEST_HEADERS")?,
         query: settings.os_images_request_query_params.0.clone(),
         registries,
         limits: DownloadLimits {
@@ -75,7 +75,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let file = match settings.os_images_file.as_deref() {
         Some(path) => {
             let file = OsImagesFile::open(path).await;
-            Some(file.map_err(|error| Error::new("OS_IMAGES_FILE", error))?)
+            Some(file.doing("OS_IMAGES_FILE")?)
         }
         None => None,
     };
@@ -121,19 +121,18 @@ async fn read_ca(path: Option<&Path>) -> Result<Option<Vec<u8>>, Error> {
     let Some(path) = path else { return Ok(None) };
     let pem = tokio::fs::read(path).await;
     pem.map(Some)
-        .map_err(|error| Error::new(format!("reading {}", path.display()), error))
+        .doing(|| format!("reading {}", path.display()))
 }
 
 /// The client of registries with OS images.
 fn registries(settings: &Settings, ca_pem: Option<Vec<u8>>) -> Result<oci_client::Client, Error> {
     let logins = oci_client::registry_logins(settings.registry_auth_file.as_deref());
     let options = oci_client::ClientOptions {
-        credentials: logins.map_err(|error| Error::new("REGISTRY_AUTH_FILE", error))?,
+        credentials: logins.doing("REGISTRY_AUTH_FILE")?,
         ca_pem,
         insecure: settings.insecure_skip_verify,
         plain_http_remedy: Some("set INSECURE_SKIP_VERIFY"),
         ..oci_client::ClientOptions::default()
     };
-    oci_client::Client::new(options)
-        .map_err(|error| Error::new("building the client of registries", error))
+    oci_client::Client::new(options).doing("building the client of registries")
 }

@@ -31,7 +31,7 @@ use axum::Router;
 use service::health::{self, Health};
 use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::{self, HttpSettings, Listen, Running};
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 
 use auth::Gate;
 use gc::Collector;
@@ -98,8 +98,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
             settings.http.metrics_on_public_port,
         ))
         .merge(health::debug_route(health.clone()));
-    let observer =
-        Observer::new(&settings).map_err(|e| Error::new("starting the access log", e))?;
+    let observer = Observer::new(&settings).doing("starting the access log")?;
     let router = observer.around(service::layers::trace(router, "registry"));
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tracing::info!(address = %running.address(), storage = place, "the registry listens");

@@ -12,8 +12,8 @@ use concurrency::{BoxError, WatchedFile};
 use oci::{Repository, Tag};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
-use service::Error;
 use service::settings::Setting as _;
+use service::{Error, ResultExt as _};
 
 use crate::glob::Glob;
 use crate::settings::Settings;
@@ -120,11 +120,10 @@ impl Policies {
         let file = match &settings.registry_storage_policy_path {
             None => None,
             Some(path) => {
-                let doing = format!("reading {}", path.display());
                 let watched =
                     WatchedFile::open(path, |bytes| Policy::parse(std::str::from_utf8(bytes)?))
                         .await;
-                Some(watched.map_err(|e| Error::new(doing, e))?)
+                Some(watched.doing(|| format!("reading {}", path.display()))?)
             }
         };
         let none = Arc::default();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blob_store::{AnyStore, BucketStore, DiskOptions, DiskStore, object};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::settings::{Driver, Settings};
 
@@ -43,11 +43,11 @@ pub(crate) async fn open(settings: &Settings) -> Result<(Store, String), Error> 
         Driver::S3 => {
             let place = place(settings);
             let doing = || format!("opening the storage in {place}");
-            let bucket = object::s3(&settings.s3()?).map_err(|e| Error::new(doing(), e))?;
+            let bucket = object::s3(&settings.s3()?).doing(doing)?;
             let root = &settings.registry_storage_s3_rootdirectory;
             let part_bytes = settings.registry_storage_s3_chunksize;
             let store = BucketStore::open(Arc::new(bucket), root, part_bytes);
-            let store = store.await.map_err(|e| Error::new(doing(), e))?;
+            let store = store.await.doing(doing)?;
             Ok((Store::Bucket(store), place))
         }
     }

@@ -23,3 +23,47 @@ impl Error {
         }
     }
 }
+
+/// Failures with the name of their operation.
+pub trait ResultExt<T> {
+    /// The value, or an [`Error`] with the operation and its cause.
+    ///
+    /// # Examples
+    /// ```
+    /// use service::ResultExt as _;
+    ///
+    /// let number = "x".parse::<u8>().doing("reading the number");
+    /// assert_eq!(number.unwrap_err().to_string(), "reading the number: invalid digit found in string");
+    /// ```
+    fn doing(self, operation: impl Operation) -> Result<T, Error>;
+}
+
+impl<T, E: Into<Box<dyn std::error::Error + Send + Sync>>> ResultExt<T> for Result<T, E> {
+    fn doing(self, operation: impl Operation) -> Result<T, Error> {
+        self.map_err(|source| Error::new(operation.name(), source))
+    }
+}
+
+/// The name of an operation: a text, or a function that makes it when it has failed.
+pub trait Operation {
+    /// As in "reading the settings".
+    fn name(self) -> String;
+}
+
+impl Operation for &str {
+    fn name(self) -> String {
+        self.to_owned()
+    }
+}
+
+impl Operation for String {
+    fn name(self) -> String {
+        self
+    }
+}
+
+impl<F: FnOnce() -> String> Operation for F {
+    fn name(self) -> String {
+        self()
+    }
+}

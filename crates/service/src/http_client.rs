@@ -5,6 +5,7 @@ use std::time::Duration;
 use net::resolve::Resolver;
 
 use crate::Error;
+use crate::error::ResultExt as _;
 
 /// Long enough for a busy server, short enough to notice a dead one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,8 +31,8 @@ pub fn http_client_with_secrets(
 }
 
 fn builder(ca_pem: Option<&[u8]>, insecure: bool) -> Result<reqwest::ClientBuilder, Error> {
-    let tls = net::trust::client_config(ca_pem, insecure)
-        .map_err(|e| Error::new("reading the trusted certificates", e))?;
+    let tls =
+        net::trust::client_config(ca_pem, insecure).doing("reading the trusted certificates")?;
     let builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
@@ -41,7 +42,5 @@ fn builder(ca_pem: Option<&[u8]>, insecure: bool) -> Result<reqwest::ClientBuild
 }
 
 fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
-    builder
-        .build()
-        .map_err(|e| Error::new("building the HTTP client", e))
+    builder.build().doing("building the HTTP client")
 }

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::server::Listen;
-use crate::{Error, tls};
+use crate::{Error, ResultExt as _, tls};
 
 /// Timeout of the request: enough for a busy server.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -39,8 +39,8 @@ pub(crate) async fn ask(listen: &Listen, ready: bool) -> Result<(), Error> {
     let path = if ready { "/ready" } else { "/health" };
     let doing = || format!("asking {scheme}://{address}{path}");
     let answer = tokio::time::timeout(TIMEOUT, get(address, listen.tls.as_ref(), path));
-    let answer = answer.await.map_err(|elapsed| Error::new(doing(), elapsed));
-    let (status, body) = answer?.map_err(|error| Error::new(doing(), error))?;
+    let answer = answer.await.doing(doing);
+    let (status, body) = answer?.doing(doing)?;
     if status.is_success() {
         return Ok(());
     }

@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access_log::AccessLog;
 use crate::opening_timeout::OpeningAcceptor;
 use crate::sendfile::SendfileAcceptor;
-use crate::{Error, health, open_files, tls};
+use crate::{Error, ResultExt as _, health, open_files, tls};
 
 use admission::{AdmissionRules, Admitted, MakeAdmitted};
 use body_timeout::BodyLimits;
@@ -267,18 +267,16 @@ pub async fn start_each(
     let mut tasks = JoinSet::new();
     for (listen, handler) in listens {
         let doing = || format!("listening on {}", listen.address);
-        let listener = TcpListener::bind(listen.address).map_err(|e| Error::new(doing(), e))?;
-        rustix::net::listen(&listener, BACKLOG).map_err(|e| Error::new(doing(), e))?;
-        listener
-            .set_nonblocking(true)
-            .map_err(|e| Error::new(doing(), e))?;
+        let listener = TcpListener::bind(listen.address).doing(doing)?;
+        rustix::net::listen(&listener, BACKLOG).doing(doing)?;
+        listener.set_nonblocking(true).doing(doing)?;
         if let Some(bytes) = listen.unsent_bytes {
             // Connections inherit it from their listener.
             SockRef::from(&listener)
                 .set_tcp_notsent_lowat(bytes)
-                .map_err(|e| Error::new(doing(), e))?;
+                .doing(doing)?;
         }
-        addresses.push(listener.local_addr().map_err(|e| Error::new(doing(), e))?);
+        addresses.push(listener.local_addr().doing(doing)?);
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
         let service = MakeAdmitted {
@@ -309,9 +307,9 @@ pub async fn start_each(
                 connections.serve(acceptor, service)
             }
         };
-        let served = served.map_err(|e| Error::new(doing(), e))?;
+        let served = served.doing(doing)?;
         let doing = doing();
-        tasks.spawn(async move { served.await.map_err(|e| Error::new(doing, e)) });
+        tasks.spawn(async move { served.await.doing(doing) });
     }
     let connections = ConnectionCount(bounds.admission.connections);
     Ok(Running {

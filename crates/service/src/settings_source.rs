@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::Error;
+use crate::error::ResultExt as _;
 use crate::program::{self, LogSettings, ProcessSettings, ServerArgs};
 use crate::server_settings::ServerSettings;
 use crate::settings::{self, Problems, Values};
@@ -50,8 +51,7 @@ impl<S: ServerSettings> SettingsSource<S> {
     ///
     /// Panics: outside a runtime.
     pub fn watch(self) -> Result<SettingsWatch<S>, Error> {
-        let hangup = signal(SignalKind::hangup())
-            .map_err(|error| Error::new("installing signal handlers", error))?;
+        let hangup = signal(SignalKind::hangup()).doing("installing signal handlers")?;
         Ok(SettingsWatch {
             source: self,
             hangup,

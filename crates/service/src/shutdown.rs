@@ -6,6 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;
+use crate::error::ResultExt as _;
 
 /// A token that is cancelled by SIGTERM or SIGINT.
 ///
@@ -13,8 +14,8 @@ use crate::Error;
 pub fn on_signals() -> Result<CancellationToken, Error> {
     let token = CancellationToken::new();
     let doing = "installing signal handlers";
-    let mut terminate = signal(SignalKind::terminate()).map_err(|e| Error::new(doing, e))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| Error::new(doing, e))?;
+    let mut terminate = signal(SignalKind::terminate()).doing(doing)?;
+    let mut interrupt = signal(SignalKind::interrupt()).doing(doing)?;
     let cancelled = token.clone();
     tokio::spawn(async move {
         tokio::select! {

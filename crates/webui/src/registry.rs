@@ -22,9 +22,9 @@ use hyper_util::rt::TokioIo;
 use net::resolve::Resolver;
 use rustls::ClientConfig;
 use serde_json::json;
-use service::Error;
 use service::limits::{Bound, Limit, Share};
 use service::server::{ClientAddress, ClientQuota, Permit};
+use service::{Error, ResultExt as _};
 use tokio::task::AbortHandle;
 use url::{Position, Url};
 
@@ -95,12 +95,12 @@ impl RegistryApi {
         let tls = match ca {
             Some(path) if url.scheme() == "https" => {
                 let opened = WatchedFile::open(path, client_config).await;
-                let watched = opened.map_err(|e| Error::new("reading REGISTRY_CA_FILE", e))?;
+                let watched = opened.doing("reading REGISTRY_CA_FILE")?;
                 RegistryTls::Watched(watched)
             }
             _ => {
                 let config = net::trust::client_config(None, false);
-                let config = config.map_err(|e| Error::new("preparing TLS", e))?;
+                let config = config.doing("preparing TLS")?;
                 RegistryTls::System(connector::http1(config))
             }
         };

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::walk;
 use super::writer::{BackupWriter, Owner};
@@ -115,8 +115,8 @@ fn link(writer: &mut BackupWriter, member: &str, file: &File) -> Result<String, 
     let mut digest = String::new();
     file.take(LINK_LIMIT)
         .read_to_string(&mut digest)
-        .map_err(|e| Error::new(doing(), e))?;
-    let metadata = file.metadata().map_err(|e| Error::new(doing(), e))?;
+        .doing(doing)?;
+    let metadata = file.metadata().doing(doing)?;
     let size = digest.len() as u64;
     writer.add(member, Owner::from(&metadata), size, digest.as_bytes())?;
     Ok(digest.trim().to_owned())

@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use service::Error;
 use service::settings::{env_lines, not_a_line};
+use service::{Error, ResultExt as _};
 
 use super::index::{DATABASE, Heading, InstallationKind};
 use super::reader::Verified;
@@ -95,10 +95,10 @@ fn save_database(
         )
     })?;
     let path = temporary(file, "database");
-    let dump = private(&path).map_err(|e| Error::new(doing, e))?;
+    let dump = private(&path).doing(doing)?;
     // Unlinked while open: the kernel removes it with this process.
-    fs::remove_file(&path).map_err(|e| Error::new(doing, e))?;
-    let output = dump.try_clone().map_err(|e| Error::new(doing, e))?;
+    fs::remove_file(&path).doing(doing)?;
+    let output = dump.try_clone().doing(doing)?;
     let mut arguments = vec![
         "pg_dump",
         "--format=custom",
@@ -108,8 +108,8 @@ fn save_database(
     arguments.extend(settings.login());
     arguments.push(&settings.database);
     podman::exec(container, &arguments, None, Some(output))?;
-    let dump = rewound(dump).map_err(|e| Error::new(doing, e))?;
-    let size = dump.metadata().map_err(|e| Error::new(doing, e))?.len();
+    let dump = rewound(dump).doing(doing)?;
+    let size = dump.metadata().doing(doing)?.len();
     writer.add(DATABASE, Owner::PRIVATE, size, dump)
 }
 
@@ -144,8 +144,7 @@ impl Volumes {
 impl PodSettings {
     fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(SETTINGS);
-        let text = fs::read_to_string(&path)
-            .map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+        let text = fs::read_to_string(&path).doing(|| format!("reading {}", path.display()))?;
         Self::parse(&text, &path)
     }
 
@@ -182,8 +181,8 @@ impl PodSettings {
 ///
 /// Errors: folder or volumes are not empty, or in use.
 pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result<(), Error> {
-    let folder = std::path::absolute(folder)
-        .map_err(|e| Error::new(format!("restoring to {}", folder.display()), e))?;
+    let folder =
+        std::path::absolute(folder).doing(|| format!("restoring to {}", folder.display()))?;
     let member = format!("{FOLDER}/{SETTINGS}");
     let text = backup.member(&member)?;
     let settings = PodSettings::parse(&String::from_utf8_lossy(&text), Path::new(&member))?;
@@ -227,7 +226,7 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
     })?;
     open_mounted(new_folder.path())?;
     load(&settings, new_folder.path(), &dump, new[2].path())?;
-    fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))?;
+    fs::remove_file(&dump).doing("loading the database")?;
     // The folder is swapped last: its presence marks an installation, and a crash before leaves complete volumes.
     for staged in new {
         report_previous(staged.swap()?);
@@ -291,9 +290,9 @@ fn refuse_running(volumes: &[&str]) -> Result<(), Error> {
 fn keep_owner(from: &Path, to: &Path) -> Result<(), Error> {
     use std::os::unix::fs::{MetadataExt as _, chown};
     let doing = || format!("setting the owner of {}", to.display());
-    let old = fs::metadata(from).map_err(|e| Error::new(doing(), e))?;
+    let old = fs::metadata(from).doing(doing)?;
     crate::file::set_mode(to, old.mode() & 0o7777)?;
-    chown(to, Some(old.uid()), Some(old.gid())).map_err(|e| Error::new(doing(), e))
+    chown(to, Some(old.uid()), Some(old.gid())).doing(doing)
 }
 
 /// Container of the database image that creates and loads the database; removed when this is dropped.
@@ -353,7 +352,7 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
     arguments.extend(["--single-transaction", "--host", "127.0.0.1"]);
     arguments.extend(["--username", &settings.user, "--no-password"]);
     arguments.extend(["--dbname", &settings.database]);
-    let file = File::open(dump).map_err(|e| Error::new(doing, e))?;
+    let file = File::open(dump).doing(doing)?;
     podman::exec(LOADER, &arguments, Some(file), None)?;
     // Graceful: the shutdown checkpoint makes all data durable before the volume is swapped.
     podman::run(&["stop", "--time", "60", LOADER])?;
@@ -365,7 +364,7 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
 fn chown_to_database_user(volume: &Path) -> Result<(), Error> {
     const USER: u32 = 999;
     std::os::unix::fs::chown(volume, Some(USER), Some(USER))
-        .map_err(|e| Error::new(format!("setting the owner of {}", volume.display()), e))
+        .doing(|| format!("setting the owner of {}", volume.display()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use service::Error;
+use service::{Error, ResultExt as _};
 use sha2::{Digest as _, Sha256};
 
 use super::index::{
@@ -61,8 +61,7 @@ impl Verified {
             Error::new(doing(), e)
         })?;
         let heading = heading.ok_or_else(|| damaged("not a file of `atoll backup`".into()))?;
-        let heading: Heading =
-            serde_json::from_slice(&heading).map_err(|e| Error::new(doing(), e))?;
+        let heading: Heading = serde_json::from_slice(&heading).doing(doing)?;
         // Both are printed.
         if [&heading.program, &heading.created_at]
             .iter()
@@ -82,8 +81,7 @@ impl Verified {
         if sum != own.as_bytes() {
             return Err(damaged("checksum mismatch of the index".into()));
         }
-        let index: BackupIndex =
-            serde_json::from_slice(&index).map_err(|e| Error::new(doing(), e))?;
+        let index: BackupIndex = serde_json::from_slice(&index).doing(doing)?;
         if index.heading != heading {
             return Err(damaged("heading and index do not match".into()));
         }
@@ -109,7 +107,7 @@ impl Verified {
             Err(io::ErrorKind::NotFound.into())
         };
         let doing = || format!("reading {name} of {}", self.file.display());
-        let content = find().map_err(|e| Error::new(doing(), e))?;
+        let content = find().doing(doing)?;
         let sum = hex::encode(Sha256::digest(&content));
         let mut members = self.index.members.iter();
         if members.any(|member| member.path == name && member.sha256 == sum) {
@@ -145,7 +143,7 @@ impl Verified {
                 Err(changed())
             }
         })
-        .map_err(|e| Error::new(format!("extracting {}", self.file.display()), e))
+        .doing(|| format!("extracting {}", self.file.display()))
     }
 }
 

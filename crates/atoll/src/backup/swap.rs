@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with, syncfs};
 use rustix::io::Errno;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// A folder staged beside its target; removed without [`StagedFolder::swap`].
 #[derive(Debug)]
@@ -29,10 +29,10 @@ impl StagedFolder {
     /// Errors: the parent folder is missing or cannot be written.
     pub(super) fn new(target: &Path) -> Result<Self, Error> {
         let path = named(target, "restore");
-        let doing = || format!("creating the folder {}", path.display());
         if path.exists() {
             // Left by a killed run, which never swapped it.
-            fs::remove_dir_all(&path).map_err(|e| Error::new(doing(), e))?;
+            fs::remove_dir_all(&path)
+                .doing(|| format!("creating the folder {}", path.display()))?;
         }
         crate::file::folder(&path, 0o700)?;
         Ok(Self {
@@ -55,12 +55,12 @@ impl StagedFolder {
         // Sync before the rename: after a power failure the name leads to complete files, or to the previous folder.
         File::open(&self.path)
             .and_then(|folder| Ok(syncfs(folder)?))
-            .map_err(|e| Error::new(doing(), e))?;
+            .doing(doing)?;
         let swapped = renameat_with(CWD, &self.path, CWD, &self.target, RenameFlags::EXCHANGE);
         match swapped {
             Ok(()) => {}
             Err(Errno::NOENT) => {
-                fs::rename(&self.path, &self.target).map_err(|e| Error::new(doing(), e))?;
+                fs::rename(&self.path, &self.target).doing(doing)?;
                 self.is_swapped = true;
                 return sync_parent(&self.target).map(|()| None);
             }
@@ -73,7 +73,7 @@ impl StagedFolder {
             return sync_parent(&self.target).map(|()| None);
         }
         let kept = free_name(&self.target);
-        fs::rename(&self.path, &kept).map_err(|e| Error::new(doing(), e))?;
+        fs::rename(&self.path, &kept).doing(doing)?;
         sync_parent(&self.target)?;
         Ok(Some(kept))
     }
@@ -109,7 +109,7 @@ fn sync_parent(target: &Path) -> Result<(), Error> {
     let parent = target.parent().unwrap_or(Path::new("/"));
     File::open(parent)
         .and_then(|folder| folder.sync_all())
-        .map_err(|e| Error::new(format!("syncing {}", parent.display()), e))
+        .doing(|| format!("syncing {}", parent.display()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::index::{DATABASE, Heading, InstallationKind};
 use super::reader::Verified;
@@ -79,16 +79,15 @@ fn save_database(
 ) -> Result<(), Error> {
     let doing = || format!("saving the database of {}", directory.root().display());
     let path = temporary(file, "database");
-    let dump = private(&path).map_err(|e| Error::new(doing(), e))?;
+    let dump = private(&path).doing(doing)?;
     // Unlinked while open: the kernel removes it with this process.
-    fs::remove_file(&path).map_err(|e| Error::new(doing(), e))?;
+    fs::remove_file(&path).doing(doing)?;
     let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
     let password = secrets.database_password;
     match Lock::take(directory) {
         Err(held) => {
             let state = fs::read(directory.state()).map_err(|_| held)?;
-            let state: UpState =
-                serde_json::from_slice(&state).map_err(|e| Error::new(doing(), e))?;
+            let state: UpState = serde_json::from_slice(&state).doing(doing)?;
             Cluster::at(directory, state.postgres_port)?.dump(&password, &dump)?;
         }
         Ok(lock) => {
@@ -103,8 +102,8 @@ fn save_database(
             }
         }
     }
-    let dump = rewound(dump).map_err(|e| Error::new(doing(), e))?;
-    let size = dump.metadata().map_err(|e| Error::new(doing(), e))?.len();
+    let dump = rewound(dump).doing(doing)?;
+    let size = dump.metadata().doing(doing)?.len();
     writer.add(DATABASE, Owner::PRIVATE, size, dump)
 }
 
@@ -172,9 +171,9 @@ fn fill(backup: &Verified, directory: &DataDirectory) -> Result<(), Error> {
     let password = secrets.database_password;
     let (cluster, _) = Cluster::prepare(directory, temporary_port()?, &password)?;
     let serving = cluster.serve()?;
-    let file = File::open(&dump).map_err(|e| Error::new("loading the database", e))?;
+    let file = File::open(&dump).doing("loading the database")?;
     cluster.load(&password, file)?;
     // The shutdown checkpoint makes all data durable before the folder is swapped.
     drop(serving);
-    fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))
+    fs::remove_file(&dump).doing("loading the database")
 }

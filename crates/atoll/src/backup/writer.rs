@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use service::Error;
+use service::{Error, ResultExt as _};
 use sha2::{Digest as _, Sha256};
 
 use super::index::{BackupIndex, BackupMember, HEADING, Heading, INDEX, INDEX_SUM};
@@ -74,7 +74,7 @@ impl BackupWriter {
             ));
         }
         let part = temporary(target, "part");
-        let file = private(&part).map_err(|e| Error::new(doing(), e))?;
+        let file = private(&part).doing(doing)?;
         let mut writer = Self {
             tar: tar::Builder::new(BufWriter::with_capacity(BUFFER, file)),
             part: PartialFile(part),
@@ -107,7 +107,7 @@ impl BackupWriter {
         };
         self.tar
             .append_data(&mut header(owner, size), path, &mut hashed)
-            .map_err(|e| Error::new(doing(), e))?;
+            .doing(doing)?;
         if hashed.size != size {
             return Err(Error::new(
                 doing(),
@@ -130,9 +130,7 @@ impl BackupWriter {
     ///
     /// Errors: as [`BackupWriter::add`].
     pub(super) fn add_file(&mut self, path: &str, file: &File) -> Result<(), Error> {
-        let metadata = file
-            .metadata()
-            .map_err(|e| Error::new(format!("saving {path}"), e))?;
+        let metadata = file.metadata().doing(|| format!("saving {path}"))?;
         self.add(path, Owner::from(&metadata), metadata.len(), file)
     }
 
@@ -152,7 +150,6 @@ impl BackupWriter {
         let sum = format!("{}  {INDEX}\n", hex::encode(Sha256::digest(&index)));
         self.append(INDEX, &index)?;
         self.append(INDEX_SUM, sum.as_bytes())?;
-        let doing = || format!("writing {}", self.target.display());
         let finished = self
             .tar
             .into_inner()
@@ -169,14 +166,14 @@ impl BackupWriter {
                 File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
                 Ok(file.metadata()?.len())
             });
-        finished.map_err(|e| Error::new(doing(), e))
+        finished.doing(|| format!("writing {}", self.target.display()))
     }
 
     fn append(&mut self, path: &str, content: &[u8]) -> Result<(), Error> {
         let mut header = header(Owner::PRIVATE, content.len() as u64);
         self.tar
             .append_data(&mut header, path, content)
-            .map_err(|e| Error::new(format!("saving {path}"), e))
+            .doing(|| format!("saving {path}"))
     }
 }
 
@@ -215,7 +212,7 @@ fn header(owner: Owner, size: u64) -> tar::Header {
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec_pretty(value).map_err(|e| Error::new("writing the index", e))
+    serde_json::to_vec_pretty(value).doing("writing the index")
 }
 
 /// Hashes and counts the bytes that are read.

@@ -9,7 +9,7 @@ use ::bundle::assemble::{BOOT_IMAGE_LIST, BOOT_IMAGES, BundleContent};
 use image_service::content::ContentPieces;
 use image_service::image::BaseImage;
 use serde_json::{Value, json};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::name;
 
@@ -75,7 +75,7 @@ pub(super) fn add(content: &mut BundleContent, images: &[BootImageFile]) -> Resu
 fn offer(image: &BootImageFile) -> Result<Value, Error> {
     let shown = image.file.display();
     let doing = || format!("adding the boot image {shown}");
-    let live = BaseImage::open(&image.file).map_err(|e| Error::new(doing(), e))?;
+    let live = BaseImage::open(&image.file).doing(doing)?;
     let (_, system) = live.volume_id.rsplit_once("os-").unwrap_or_default();
     let platform = image.version.clone().or_else(|| platform(&live.volume_id));
     let platform = platform.ok_or_else(|| {
@@ -85,7 +85,7 @@ fn offer(image: &BootImageFile) -> Result<Value, Error> {
         );
         Error::new(doing(), reason)
     })?;
-    let architecture = architecture(&live).map_err(|e| Error::new(doing(), e))?;
+    let architecture = architecture(&live).doing(doing)?;
     Ok(json!({
         "openshift_version": platform,
         "cpu_architecture": architecture,

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ignition::butane::{LocalEntry, LocalEntryKind, LocalFiles};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// A folder by its path without links.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl LocalFolder {
     /// Errors: the folder is missing.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let doing = || format!("opening the folder {}", path.display());
-        let found = fs::canonicalize(path).map_err(|error| Error::new(doing(), error))?;
+        let found = fs::canonicalize(path).doing(doing)?;
         if !found.is_dir() {
             return Err(Error::new(doing(), "it is no folder"));
         }

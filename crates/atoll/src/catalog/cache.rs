@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ::catalog::cache::CatalogCache;
 use catalog_server::{CatalogConfig, CatalogList, Settings};
 use clap::Args;
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 
 use super::notices;
 use super::source::{Opener, RegistryAccessArgs};
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &CacheArgs) -> Result<(), Error> {
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|e| Error::new("starting the runtime", e))?;
+        .doing("starting the runtime")?;
     runtime.block_on(catalog_server::prepare(settings, CancellationToken::new()))?;
     if let Ok(cache) = CatalogCache::open_any(&path) {
         for notice in notices::of(&cache) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ::catalog::diff::diff;
 use clap::Args;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::format::CatalogFormatArgs;
 use super::source::RegistryAccessArgs;
@@ -39,14 +39,11 @@ pub(crate) fn run(arguments: &DiffArgs) -> Result<(), Error> {
         let [old, new] = [(&from, &mut old), (&to, &mut new)]
             .map(|(cache, groups)| cache.read(groups.remove(name).unwrap_or_default()));
         let (old, new) = (old.map_err(failed)?, new.map_err(failed)?);
-        let changes =
-            diff(&old, &new).map_err(|e| Error::new(format!("comparing the package {name}"), e))?;
+        let changes = diff(&old, &new).doing(|| format!("comparing the package {name}"))?;
         for change in changes {
             terminal::print(&match arguments.output.format {
                 OutputFormat::Text => change.to_string(),
-                OutputFormat::Json => {
-                    serde_json::to_string(&change).map_err(|e| Error::new("printing", e))?
-                }
+                OutputFormat::Json => serde_json::to_string(&change).doing("printing")?,
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::format::CatalogFormatArgs;
 use super::source::RegistryAccessArgs;
@@ -71,9 +71,7 @@ fn print<T: Serialize>(
 ) -> Result<(), Error> {
     terminal::print(&match output {
         OutputFormat::Text => text(value),
-        OutputFormat::Json => {
-            serde_json::to_string(value).map_err(|e| Error::new("printing", e))?
-        }
+        OutputFormat::Json => serde_json::to_string(value).doing("printing")?,
     });
     Ok(())
 }

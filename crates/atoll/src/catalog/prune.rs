@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ::catalog::filter::{FilteredPackage, filter};
 use ::catalog::write::CatalogWriter;
 use clap::Args;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::format::{CatalogFormatArgs, DocumentFormat};
 use super::selection::{self, DefaultChannelArg, KeepArg};
@@ -48,10 +48,9 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
         &arguments.default_channel,
         !arguments.heads,
     )
-    .map_err(|reason| Error::new(doing(), reason))?;
+    .doing(doing)?;
     let cache = arguments.access.open()?.cache(catalog)?;
-    let mut writer = CatalogWriter::create(to, arguments.output.format.into())
-        .map_err(|e| Error::new(doing(), e))?;
+    let mut writer = CatalogWriter::create(to, arguments.output.format.into()).doing(doing)?;
     let mut missing: BTreeSet<&str> = selection
         .packages
         .iter()
@@ -67,7 +66,7 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
         report(package.name, &filtered);
         writer
             .package(package.name, &filtered.documents)
-            .map_err(|e| Error::new(format!("writing {}", to.display()), e))
+            .doing(|| format!("writing {}", to.display()))
     })?;
     for name in &missing {
         if let Some(problems) = cache.report().refused.get(*name) {
@@ -81,7 +80,7 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
     }
     writer
         .finish()
-        .map_err(|e| Error::new(format!("writing {}", to.display()), e))
+        .doing(|| format!("writing {}", to.display()))
 }
 
 fn report(package: &str, filtered: &FilteredPackage) {

@@ -12,7 +12,7 @@ use catalog_server::{CatalogFiles, CatalogSource, Staging};
 use clap::Args;
 use oci::{Reference, Tag};
 use oci_client::{Client, ClientOptions, registry_logins};
-use service::Error;
+use service::{Error, ResultExt as _};
 use tokio::runtime::Runtime;
 
 use super::notices;
@@ -55,18 +55,16 @@ impl RegistryAccessArgs {
     ///
     /// Errors: unusable authentication or certificate files.
     pub(crate) fn client(&self) -> Result<Client, Error> {
-        let read = |path: &PathBuf| {
-            fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
-        };
+        let read = |path: &PathBuf| fs::read(path).doing(|| format!("reading {}", path.display()));
         let options = ClientOptions {
             credentials: registry_logins(self.authfile.as_deref())
-                .map_err(|e| Error::new("reading the authentication file", e))?,
+                .doing("reading the authentication file")?,
             ca_pem: self.ca.as_ref().map(read).transpose()?,
             insecure: self.insecure,
             plain_http_remedy: Some("--insecure"),
             ..ClientOptions::default()
         };
-        Client::new(options).map_err(|e| Error::new("creating the registry client", e))
+        Client::new(options).doing("creating the registry client")
     }
 
     /// Opener with a client of these arguments.
@@ -83,16 +81,16 @@ impl Opener {
     /// Errors: no space for temporary files.
     pub(crate) fn new(client: Client) -> Result<Self, Error> {
         let doing = "preparing to read catalogs";
-        let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
+        let settings = Settings::load(None).doing(doing)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
-            .map_err(|e| Error::new(doing, e))?;
+            .doing(doing)?;
         Ok(Self {
             client,
             runtime,
-            scratch: Staging::new(&settings.tmpdir).map_err(|e| Error::new(doing, e))?,
+            scratch: Staging::new(&settings.tmpdir).doing(doing)?,
         })
     }
 
@@ -127,7 +125,8 @@ impl Opener {
         };
         self.runtime
             .block_on(content)
-            .map_err(|e| Error::new(format!("opening {text}"), e.chain()))
+            .map_err(|e| e.chain())
+            .doing(|| format!("opening {text}"))
     }
 
     /// All tags of an image's repository.
@@ -137,19 +136,19 @@ impl Opener {
         let tags = self.client.tags(image);
         self.runtime
             .block_on(tags)
-            .map_err(|e| Error::new(format!("listing the tags of {image}"), e.chain()))
+            .map_err(|e| e.chain())
+            .doing(|| format!("listing the tags of {image}"))
     }
 
     /// Imports a SQLite database as file-based catalog.
     fn import(&self, text: &str) -> Result<CatalogFiles, Error> {
         let doing = || format!("importing {text}");
         let folder = self.scratch.path().join(content_name(text));
-        let mut writer = CatalogWriter::create(&folder, CatalogFormat::Json)
-            .map_err(|e| Error::new(doing(), e))?;
+        let mut writer = CatalogWriter::create(&folder, CatalogFormat::Json).doing(doing)?;
         let each = |name: &str, documents: Vec<Document>| writer.package(name, &documents);
         let import = sqlite::import(Path::new(text), each)
             .map_err(|e| Error::new(doing(), e.to_string()))?;
-        writer.finish().map_err(|e| Error::new(doing(), e))?;
+        writer.finish().doing(doing)?;
         terminal::notice(&format!("{text}: {}", import.notice));
         if !import.left_out.is_empty() {
             let left_out = import.left_out.join(", ");

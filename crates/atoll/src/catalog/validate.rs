@@ -6,7 +6,7 @@ use ::catalog::write::{self, CatalogFormat};
 use ::catalog::{Advice, CatalogProblem, CatalogProblems};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::format::{CatalogFormatArgs, Format};
 use super::source::{OpenError, RegistryAccessArgs};
@@ -48,8 +48,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
     } = arguments;
     let (problems, warnings) = match access.open()?.judged(catalog) {
         Ok(cache) => {
-            let warnings =
-                Advice::of(&cache).map_err(|e| Error::new(format!("reading {catalog}"), e))?;
+            let warnings = Advice::of(&cache).doing(|| format!("reading {catalog}"))?;
             (cache.report().problems(), warnings)
         }
         Err(OpenError::Problems(problems)) => (problems, Vec::new()),
@@ -69,7 +68,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
             CatalogFormat::Yaml,
             &mut io::stdout(),
         )
-        .map_err(|e| Error::new("writing the verdict", e))?,
+        .doing("writing the verdict")?,
     }
     match problems.0.len() {
         0 => Ok(()),

@@ -15,7 +15,7 @@ use rcgen::{
     IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
 };
 use rustls::pki_types::CertificateDer;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::{BACKDATED, DAY, MAX_COMMON_NAME, Pem, failed, server};
 use crate::file::write_atomic;
@@ -72,9 +72,9 @@ impl SiteAuthority {
     pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
         let files = Self::files(folder);
         let doing = || format!("reading {}", files[0].display());
-        let pem = fs::read_to_string(&files[0]).map_err(|e| Error::new(doing(), e))?;
-        let chain = certificate::of_pem(pem.as_bytes()).map_err(|e| Error::new(doing(), e))?;
-        let summary = certificate::read(&chain[0]).map_err(|e| Error::new(doing(), e))?;
+        let pem = fs::read_to_string(&files[0]).doing(doing)?;
+        let chain = certificate::of_pem(pem.as_bytes()).doing(doing)?;
+        let summary = certificate::read(&chain[0]).doing(doing)?;
         if !summary.is_authority {
             return Err(Error::new(
                 doing(),
@@ -123,7 +123,7 @@ impl SiteAuthority {
             durable::sync_folder(folder)
         };
         let (own, target) = (own.display(), target.display());
-        moved().map_err(|e| Error::new(format!("moving {own} to {target}"), e))
+        moved().doing(|| format!("moving {own} to {target}"))
     }
 
     /// Path of its certificate.
@@ -211,18 +211,18 @@ impl SiteAuthority {
     fn issuer(&self) -> Result<Issuer<'static, KeyPair>, Error> {
         let [_, key] = &self.files;
         let doing = || format!("reading the authority's key {}", key.display());
-        let text = fs::read_to_string(key).map_err(|e| Error::new(doing(), e))?;
-        let key = key_pair(&text).map_err(|reason| Error::new(doing(), reason))?;
+        let text = fs::read_to_string(key).doing(doing)?;
+        let key = key_pair(&text).doing(doing)?;
         Issuer::from_ca_cert_der(&self.chain[0], key)
-            .map_err(|e| Error::new(format!("reading {}", self.files[0].display()), e))
+            .doing(|| format!("reading {}", self.files[0].display()))
     }
 
     /// The certificates of the file that servers have to present, since clients do not have them: all but roots.
     fn intermediates(&self) -> Result<String, Error> {
         let mut text = String::new();
         for (der, block) in self.chain.iter().zip(pem_blocks(&self.pem)) {
-            let summary = certificate::read(der)
-                .map_err(|e| Error::new(format!("reading {}", self.files[0].display()), e))?;
+            let summary =
+                certificate::read(der).doing(|| format!("reading {}", self.files[0].display()))?;
             if !summary.is_self_issued {
                 text.push_str(block);
                 text.push('\n');
@@ -281,8 +281,8 @@ fn key_pair(text: &str) -> Result<KeyPair, String> {
 fn make(domain: &str, others: &[String], key: Option<&str>) -> Result<Pem, Error> {
     let doing = || format!("making an authority for {domain}");
     let key = match key {
-        Some(text) => key_pair(text).map_err(|reason| Error::new(doing(), reason))?,
-        None => KeyPair::generate().map_err(|e| Error::new(doing(), e))?,
+        Some(text) => key_pair(text).doing(doing)?,
+        None => KeyPair::generate().doing(doing)?,
     };
     let start = SystemTime::now() - BACKDATED;
     let mut params = CertificateParams::default();
@@ -295,9 +295,7 @@ fn make(domain: &str, others: &[String], key: Option<&str>) -> Result<Pem, Error
     let mut name = format!("CA of {domain}");
     name.truncate(MAX_COMMON_NAME);
     params.distinguished_name.push(DnType::CommonName, name);
-    let certificate = params
-        .self_signed(&key)
-        .map_err(|e| Error::new(doing(), e))?;
+    let certificate = params.self_signed(&key).doing(doing)?;
     Ok(Pem {
         cert: certificate.pem(),
         key: key.serialize_pem(),

@@ -9,7 +9,7 @@ use doctor::{
     SiteFacts, SiteProbe,
 };
 use oci_client::{Credentials, Login};
-use service::Error;
+use service::{Error, ResultExt as _};
 use url::Url;
 
 use super::catalogs::CatalogSite;
@@ -52,7 +52,7 @@ pub(super) fn site(dir: &Path) -> Result<SiteFacts, Error> {
             "no .env of a pod, and no running `atoll up`: name another folder with --dir",
         )
     })?;
-    let state: UpState = serde_json::from_slice(&text).map_err(|e| Error::new(doing(), e))?;
+    let state: UpState = serde_json::from_slice(&text).doing(doing)?;
     let installation = RunningInstallation {
         secrets: SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate()),
         settings: SettingsFile::read(directory.variables(ServiceName::ApiServer))?,
@@ -63,7 +63,7 @@ pub(super) fn site(dir: &Path) -> Result<SiteFacts, Error> {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+    std::fs::read_to_string(path).doing(|| format!("reading {}", path.display()))
 }
 
 impl RunningInstallation {
@@ -200,6 +200,6 @@ impl RunningInstallation {
             log: log.display().to_string(),
         };
         let probes = site.probes(&self.state.catalogs);
-        probes.map_err(|reason| Error::new("reading the catalogs of `atoll up`", reason))
+        probes.doing("reading the catalogs of `atoll up`")
     }
 }

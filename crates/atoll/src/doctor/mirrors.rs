@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use oci_client::Mirrors;
 use serde::Deserialize;
 use serde_json::Value;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::terminal::notice;
 
@@ -56,19 +56,19 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Mirrors, Error> {
     let mut all = String::new();
     for path in paths {
         let doing = || format!("reading mirrors of registries in {}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| Error::new(doing(), e))?;
+        let text = std::fs::read_to_string(path).doing(doing)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let text = if is_yaml(path, text) {
-            of_sets(path, text).map_err(|reason| Error::new(doing(), reason))?
+            of_sets(path, text).doing(doing)?
         } else {
             text.to_owned()
         };
         // Each alone, for its name in the error.
-        Mirrors::parse(&text).map_err(|e| Error::new(doing(), e))?;
+        Mirrors::parse(&text).doing(doing)?;
         all.push_str(&text);
         all.push('\n');
     }
-    Mirrors::parse(&all).map_err(|e| Error::new("joining mirrors of registries", e))
+    Mirrors::parse(&all).doing("joining mirrors of registries")
 }
 
 fn is_yaml(path: &Path, text: &str) -> bool {

@@ -11,7 +11,7 @@ use doctor::{
 };
 use net::certificate;
 use oci_client::{Credentials, Mirrors};
-use service::Error;
+use service::{Error, ResultExt as _};
 use url::Url;
 
 use super::catalogs::CatalogSite;
@@ -154,7 +154,7 @@ impl PodFiles<'_> {
     fn database(&self, own: Option<SocketAddr>) -> Result<SiteProbe, Error> {
         let password = self.dir.join("secrets/database-password");
         let db_pass = std::fs::read_to_string(&password)
-            .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
+            .doing(|| format!("reading {}", password.display()))?;
         let text = |name: &str, default: &str| self.value(name).unwrap_or(default).to_owned();
         let host = text("DB_HOST", "db");
         let (db_host, db_port) = match own.filter(|_| host == "db") {
@@ -318,8 +318,8 @@ impl PodFiles<'_> {
     fn registry(&self, host: Option<&str>, port: u16) -> Result<RegistryAccess, Error> {
         let path = self.dir.join("secrets").join(LOGINS);
         let doing = || format!("reading {}", path.display());
-        let text = std::fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
-        let credentials = Credentials::from_auth_file(&text).map_err(|e| Error::new(doing(), e))?;
+        let text = std::fs::read_to_string(&path).doing(doing)?;
+        let credentials = Credentials::from_auth_file(&text).doing(doing)?;
         // The name of clusters, if the file has it: it is verified then, too.
         let own = host.map(|host| {
             if host.contains(':') {

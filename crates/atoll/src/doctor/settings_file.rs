@@ -7,8 +7,8 @@ use api_server::AuthType;
 use doctor::{BootImage, NamedImage};
 use model::versions::OsImage;
 use serde::de::DeserializeOwned;
-use service::Error;
 use service::settings::{Setting, env_lines, not_a_line};
+use service::{Error, ResultExt as _};
 
 /// The lines of the file.
 pub(super) struct SettingsFile {
@@ -20,7 +20,7 @@ impl SettingsFile {
     /// Errors: an unreadable file, a malformed line.
     pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
         let doing = || format!("reading {}", path.display());
-        let text = std::fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
+        let text = std::fs::read_to_string(&path).doing(doing)?;
         let lines =
             env_lines(&text).map_err(|line| Error::new(doing(), not_a_line(&path, line)))?;
         let values = lines
@@ -84,8 +84,8 @@ impl SettingsFile {
             Some(path) => {
                 let path = own_path(path);
                 let doing = || format!("reading OS_IMAGES_FILE, {}", path.display());
-                let text = std::fs::read(&path).map_err(|e| Error::new(doing(), e))?;
-                serde_json::from_slice(&text).map_err(|e| Error::new(doing(), e))?
+                let text = std::fs::read(&path).doing(doing)?;
+                serde_json::from_slice(&text).doing(doing)?
             }
         };
         let image = |image: OsImage| BootImage {

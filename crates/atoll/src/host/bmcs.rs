@@ -6,7 +6,7 @@ use clap::Args;
 use host_records::{MAX_FILE, RecordFile};
 use host_records::{RecordedBmc, recorded_bmcs};
 use redfish::{BmcEvent, BmcJob, BmcRunner, BmcTarget, RedfishConnector, RedfishTiming};
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 
 use super::input::{self, ApiGroupsArgs};
 use crate::{runtime, terminal};
@@ -102,16 +102,13 @@ impl HostBmcArgs {
 ///
 /// Errors: the file cannot be read, or has no certificates.
 pub(crate) fn connector(ca: Option<&Path>) -> Result<RedfishConnector, Error> {
-    let read = |path: &Path| {
-        std::fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
-    };
+    let read = |path: &Path| std::fs::read(path).doing(|| format!("reading {}", path.display()));
     let pem = ca.map(read).transpose()?;
     let connector = RedfishConnector::new(pem.as_deref(), RedfishTiming::default());
-    let doing = || match ca {
+    connector.doing(|| match ca {
         Some(path) => format!("reading the certificates of {}", path.display()),
         None => "preparing the connections to BMCs".to_owned(),
-    };
-    connector.map_err(|error| Error::new(doing(), error))
+    })
 }
 
 /// A file whose documents are all readable: a broken one might be a secret.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use host_records::check::{CHECKS, CheckReport, CheckSettings, check};
 use host_records::{MAX_FILE, RecordFile};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::input::{self, ApiGroupsArgs};
 use crate::catalog::table::table;
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &CheckArgs) -> Result<bool, Error> {
     let report = check(&files.collect::<Result<Vec<_>, Error>>()?, &settings);
     if arguments.format.is_json() {
         let text = serde_json::to_string(&report);
-        terminal::print(&text.map_err(|error| Error::new("writing the report", error))?);
+        terminal::print(&text.doing("writing the report")?);
     } else {
         for finding in &report.findings {
             terminal::print(&finding.to_string());

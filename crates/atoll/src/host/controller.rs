@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use host_controller::{HostController, HostReport};
 use service::logs::{self, LogFormat};
-use service::{Error, shutdown};
+use service::{Error, ResultExt as _, shutdown};
 
 use super::bmcs::connector;
 use crate::catalog::table::table;
@@ -37,12 +37,12 @@ pub(super) fn run(arguments: &HostControllerArgs) -> Result<bool, Error> {
         let controller = HostController::new(cluster, &connector, &holder());
         if arguments.once {
             let reports = controller.once().await;
-            return Ok(print(&reports.map_err(|error| Error::new(DOING, error))?));
+            return Ok(print(&reports.doing(DOING)?));
         }
         logs::init("info", LogFormat::Auto);
         let stop = shutdown::on_signals()?;
         let ended = controller.run(&stop).await;
-        ended.map_err(|error| Error::new(DOING, error))?;
+        ended.doing(DOING)?;
         Ok(true)
     })?
 }

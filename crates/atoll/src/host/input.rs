@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use host_records::ApiGroups;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// Longest file with API versions. Units: bytes.
 const MAX_GROUPS: usize = 64 << 10;
@@ -26,7 +26,7 @@ impl ApiGroupsArgs {
             return Ok(ApiGroups::default());
         };
         let content = read(path, MAX_GROUPS)?;
-        serde_yaml::from_slice(&content).map_err(|error| Error::new(doing(path), error))
+        serde_yaml::from_slice(&content).doing(|| doing(path))
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Error> {
         let file = std::fs::File::open(path);
         file.and_then(|file| file.take(most).read_to_end(&mut content))
     };
-    read.map_err(|error| Error::new(doing(path), error))?;
+    read.doing(|| doing(path))?;
     Ok(content)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use redfish::{BmcDisk, BmcInventory, InventoryJob};
 use serde::Serialize;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::bmcs::{HostBmcArgs, HostResult, cell, print_failures};
 use crate::catalog::table::table;
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &HostInspectArgs) -> Result<bool, Error> {
     let hosts: Vec<_> = results.into_iter().map(InspectedHost::of).collect();
     if arguments.format.is_json() {
         let text = serde_json::to_string(&hosts);
-        terminal::print(&text.map_err(|error| Error::new("writing the hosts", error))?);
+        terminal::print(&text.doing("writing the hosts")?);
     } else {
         let rows = hosts
             .iter()

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use clap::Args;
 use kubernetes::ListedHost;
 use model::time::Timestamp;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::catalog::table::table;
 use crate::node::ClusterArgs;
@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &HostListArgs) -> Result<(), Error> {
         let cluster = arguments.cluster.connect().await?;
         let doing = || format!("listing the hosts of {}", cluster.url());
         let hosts = cluster.hosts().await;
-        let hosts = hosts.map_err(|error| Error::new(doing(), error))?;
+        let hosts = hosts.doing(doing)?;
         hosts.ok_or_else(|| Error::new(doing(), "it has no records of kind BareMetalHost"))
     })??;
     terminal::print(&listed(&hosts, SystemTime::now().into()));

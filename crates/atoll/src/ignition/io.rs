@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ignition::ConfigDocument;
 use ignition::tree::MAX_BYTES;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::file::write_atomic;
 
@@ -56,7 +56,7 @@ impl ConfigOutput {
 pub(super) fn write_bytes(bytes: &[u8]) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
-    written.map_err(|error| Error::new("writing to standard output", error))
+    written.doing("writing to standard output")
 }
 
 /// Reads a file, or standard input for `-`.
@@ -67,12 +67,12 @@ pub(super) fn read_bounded(path: &Path) -> Result<Vec<u8>, Error> {
     let mut source: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
     } else {
-        Box::new(File::open(path).map_err(|error| Error::new(doing(), error))?)
+        Box::new(File::open(path).doing(doing)?)
     };
     let mut bytes = Vec::new();
     let mut bounded = source.by_ref().take(MAX_BYTES as u64 + 1);
     let read = bounded.read_to_end(&mut bytes);
-    read.map_err(|error| Error::new(doing(), error))?;
+    read.doing(doing)?;
     if bytes.len() > MAX_BYTES {
         return Err(Error::new(
             doing(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use service::Error;
+use service::{Error, ResultExt as _};
 use test_iso::LiveImageOptions;
 
 use crate::terminal;
@@ -46,7 +46,7 @@ pub(super) fn make(arguments: &MakeTestIsoArgs) -> Result<(), Error> {
         rootfs_bytes: arguments.rootfs_mib << 20,
         ..LiveImageOptions::default()
     };
-    let written = test_iso::write(path, &options).map_err(|error| Error::new(doing(), error))?;
+    let written = test_iso::write(path, &options).doing(doing)?;
     terminal::print(&format!(
         "{}: {} of {} bytes",
         path.display(),

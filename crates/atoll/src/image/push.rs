@@ -10,7 +10,7 @@ use clap::Args;
 use oci::{Descriptor, Digest, Manifest, Reference, live_image};
 use oci_client::Client;
 use oci_client::client::BlobSource;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::{open, sha256_of};
 use crate::catalog::RegistryAccessArgs;
@@ -38,7 +38,7 @@ pub(super) fn push(arguments: &PushArgs) -> Result<(), Error> {
     let reference = Reference::parse_local(&arguments.reference).map_err(failed)?;
     let image = open(&arguments.image)?;
     let checked = image.check_sizes(&arguments.image);
-    checked.map_err(|error| Error::new("opening the image", error))?;
+    checked.doing("opening the image")?;
     let digest = format!("sha256:{}", sha256_of(image.whole())?);
     let title = format!("{}.iso", image.volume_id);
     let digest = digest.parse().map_err(failed)?;

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
-use service::Error;
 use service::settings::env_lines;
+use service::{Error, ResultExt as _};
 use url::Url;
 
 use super::record::InstallRecord;
@@ -61,8 +61,7 @@ impl Answers {
                 None => ask_host()?,
             },
         };
-        let host = init::parse_host(&host)
-            .map_err(|e| Error::new(format!("reading the host {host:?}"), e))?;
+        let host = init::parse_host(&host).doing(|| format!("reading the host {host:?}"))?;
         let mut settings = Vec::new();
         for (name, value) in file.settings {
             let value = text(&value);
@@ -85,7 +84,7 @@ impl Answers {
         let domain = given
             .map(|(_, domain)| host_name::domain(domain))
             .transpose();
-        domain.map_err(|e| Error::new(format!("reading {DOMAIN_SETTING}"), e))
+        domain.doing(|| format!("reading {DOMAIN_SETTING}"))
     }
 }
 
@@ -100,17 +99,17 @@ fn text(value: &Value) -> String {
 
 fn read(path: &Path) -> Result<AnswersFile, Error> {
     let doing = || format!("reading {}", path.display());
-    let file = fs::File::open(path).map_err(|e| Error::new(doing(), e))?;
+    let file = fs::File::open(path).doing(doing)?;
     let mut text = String::new();
     let read = file.take(ANSWERS_LIMIT_BYTES + 1).read_to_string(&mut text);
-    read.map_err(|e| Error::new(doing(), e))?;
+    read.doing(doing)?;
     if text.len() as u64 > ANSWERS_LIMIT_BYTES {
         return Err(Error::new(
             doing(),
             format!("more than {ANSWERS_LIMIT_BYTES} bytes"),
         ));
     }
-    serde_yaml::from_str(&text).map_err(|e| Error::new(doing(), e))
+    serde_yaml::from_str(&text).doing(doing)
 }
 
 /// The host in existing settings, as after a restore.
@@ -134,10 +133,7 @@ fn ask_host() -> Result<String, Error> {
         "Host name or IP address of this host for users and booting machines [{shown}]:"
     ));
     let mut line = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|e| Error::new(doing, e))?;
+    io::stdin().lock().read_line(&mut line).doing(doing)?;
     match (line.trim(), default) {
         ("", Some(default)) => Ok(default),
         ("", None) => Err(Error::new(

@@ -10,7 +10,7 @@ use ::bundle::assemble::ARCHIVES;
 use ::mirror::archive::{Set, describe};
 use ::mirror::history::MetadataStore;
 use model::mirror_metadata::MirrorMetadata;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::local_registry::LocalRegistry;
 use super::record::InstallRecord;
@@ -50,8 +50,9 @@ pub(super) fn sets(bundle: &BundleFile) -> Vec<BundledSet> {
 ///
 /// Errors: those of the set.
 pub(super) fn open(set: &BundledSet) -> Result<Set, Error> {
-    let doing = || format!("reading {}", set.path.display());
-    Set::open(&set.path).map_err(|e| Error::new(doing(), e.chain()))
+    Set::open(&set.path)
+        .map_err(|e| e.chain())
+        .doing(|| format!("reading {}", set.path.display()))
 }
 
 /// Publishes sets as `atoll mirror --from` does, except those that the record or the registry lists, and writes the files for

@@ -9,7 +9,7 @@ use ::bundle::{BundleFile, BundleMember, BundledImage, ImageUse, path_in_registr
 use bytes::Bytes;
 use oci::{MANIFEST_LIMIT_BYTES, Manifest, Reference};
 use oci_client::Client;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::local_registry::LocalRegistry;
 use super::sum;
@@ -37,7 +37,9 @@ pub(super) fn boot_images(bundle: &BundleFile, dir: &Path) -> Result<(), Error> 
         }
         terminal::progress(&format!("extracting {}", member.path));
         let extracted = bundle.extract(member, &target);
-        extracted.map_err(|e| Error::new(format!("extracting {}", member.path), e.chain()))?;
+        extracted
+            .map_err(|e| e.chain())
+            .doing(|| format!("extracting {}", member.path))?;
     }
     terminal::clear_progress();
     Ok(())
@@ -57,7 +59,9 @@ pub(super) fn push_images(bundle: &BundleFile, registry: &LocalRegistry) -> Resu
         let path = path_in_registry(&image.name);
         let target = format!("{}/{path}", registry.address);
         let pushed = registry.run(push_image(bundle, image, &registry.client, &target));
-        pushed.map_err(|e| Error::new(format!("pushing {}", image.name), e.chain()))?;
+        pushed
+            .map_err(|e| e.chain())
+            .doing(|| format!("pushing {}", image.name))?;
     }
     terminal::clear_progress();
     Ok(())

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ::bundle::{BundleFile, BundledImage, ImageUse};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::{podman, terminal};
 
@@ -61,7 +61,8 @@ fn load_one(
     let doing = || format!("loading {}", image.name);
     bundle
         .extract_layout(&[image], layout)
-        .map_err(|e| Error::new(doing(), e.chain()))?;
+        .map_err(|e| e.chain())
+        .doing(doing)?;
     // A relative name: podman derives the first name of the image from the path, which may have any characters.
     let source = format!("oci:{LAYOUT}:{}", image.name);
     let id = podman::run_in(dir, &["pull", "--quiet", &source])?;

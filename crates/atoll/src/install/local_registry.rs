@@ -10,7 +10,7 @@ use oci::Reference;
 use oci_client::{Client, ClientOptions, Credentials, Login};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
-use service::Error;
+use service::{Error, ResultExt as _};
 use tokio::runtime::Runtime;
 
 use crate::pod::REGISTRY;
@@ -49,7 +49,7 @@ impl LocalRegistry {
         let login = login(dir)?;
         let client = Client::new(ClientOptions {
             credentials: Credentials::anonymous().with(address.clone(), login.clone()),
-            ca_pem: Some(fs::read(&certificate).map_err(|e| Error::new(doing, e))?),
+            ca_pem: Some(fs::read(&certificate).doing(doing)?),
             ..ClientOptions::default()
         });
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -61,9 +61,9 @@ impl LocalRegistry {
             inside: format!("{REGISTRY}:{PORT}"),
             address,
             certificate,
-            client: client.map_err(|e| Error::new(doing, e.chain()))?,
+            client: client.map_err(|e| e.chain()).doing(doing)?,
             login,
-            runtime: runtime.map_err(|e| Error::new(doing, e))?,
+            runtime: runtime.doing(doing)?,
         })
     }
 
@@ -99,8 +99,7 @@ impl LocalRegistry {
 /// The registry's own user.
 fn login(dir: &Path) -> Result<Login, Error> {
     let path = dir.join("secrets/registry-password");
-    let password = fs::read_to_string(&path)
-        .map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+    let password = fs::read_to_string(&path).doing(|| format!("reading {}", path.display()))?;
     Ok(Login {
         user: crate::secrets::REGISTRY_USER.to_owned(),
         password: password.trim_end().to_owned().into(),

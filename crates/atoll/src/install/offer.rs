@@ -11,7 +11,7 @@ use ::bundle::assemble::BOOT_IMAGE_LIST;
 use ::mirror::run::archived_results;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::answers::Answers;
 use super::archives::{self, BundledSet};
@@ -91,20 +91,17 @@ pub(super) fn boot_images(
     let mut all: Vec<Value> = match bundle.member(BOOT_IMAGE_LIST) {
         Some(_) => {
             let text = bundle.bytes(BOOT_IMAGE_LIST, LIST_LIMIT_BYTES);
-            let text = text.map_err(|e| Error::new(doing, e.chain()))?;
-            serde_json::from_slice(&text).map_err(|e| Error::new(doing, e))?
+            let text = text.map_err(|e| e.chain()).doing(doing)?;
+            serde_json::from_slice(&text).doing(doing)?
         }
         None => Vec::new(),
     };
     let target = registry.target(&registry.inside);
-    let target = target.map_err(|e| Error::new(doing, e.chain()))?;
+    let target = target.map_err(|e| e.chain()).doing(doing)?;
     for set in sets {
         let results = archived_results(&archives::open(set)?, &target);
-        for offer in results
-            .map_err(|e| Error::new(doing, e.chain()))?
-            .boot_images
-        {
-            all.push(serde_json::to_value(offer).map_err(|e| Error::new(doing, e))?);
+        for offer in results.map_err(|e| e.chain()).doing(doing)?.boot_images {
+            all.push(serde_json::to_value(offer).doing(doing)?);
         }
     }
     Ok(all)
@@ -126,7 +123,7 @@ pub(super) fn releases(registry: &LocalRegistry) -> Result<Vec<Value>, Error> {
         if let Some(path) = image.url.strip_prefix(&registry.address) {
             image.url = format!("{}{path}", registry.public);
         }
-        serde_json::to_value(image).map_err(|e| Error::new(doing, e))
+        serde_json::to_value(image).doing(doing)
     };
     images.into_iter().map(entry).collect()
 }
@@ -224,7 +221,7 @@ fn set(dir: &Path, values: &[(&str, String)]) -> Result<(), Error> {
 
 fn entries(place: &str, text: &str) -> Result<Vec<Value>, Error> {
     let text = if text.trim().is_empty() { "[]" } else { text };
-    serde_json::from_str(text).map_err(|e| Error::new(format!("reading {place}"), e))
+    serde_json::from_str(text).doing(|| format!("reading {place}"))
 }
 
 impl OfferedList<'_> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ::bundle::BundleManifest;
 use serde::{Deserialize, Serialize};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::archives::BundledSet;
 use super::offer::OfferedVersions;
@@ -68,9 +68,7 @@ impl InstallRecord {
         let path = dir.join(FILE);
         let doing = || format!("reading {}", path.display());
         match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|e| Error::new(doing(), e)),
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).doing(doing),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::new(doing(), e)),
         }
@@ -80,8 +78,8 @@ impl InstallRecord {
     ///
     /// Errors: no space.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
-        let text = serde_json::to_vec_pretty(self)
-            .map_err(|e| Error::new("writing the record of the installation", e))?;
+        let text =
+            serde_json::to_vec_pretty(self).doing("writing the record of the installation")?;
         write_atomic(&dir.join(FILE), &text, 0o644)
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ::bundle::assemble::{BOOT_IMAGES, PROGRAM};
 use ::bundle::{BundleFile, BundledImage, blob_path};
 use oci::Digest;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::archives::{self, BundledSet};
 use super::checks::PodmanStorage;
@@ -87,8 +87,8 @@ impl SpaceNeeds {
         }
         needs.add(&backups(dir), saved);
         if let VersionChange::Rollback { restored, .. } = change {
-            let doing = || format!("reading {}", restored.display());
-            let length = fs::metadata(restored).map_err(|e| Error::new(doing(), e))?;
+            let length =
+                fs::metadata(restored).doing(|| format!("reading {}", restored.display()))?;
             // Beside the present data, which is kept.
             needs.add(&storage.volumes, length.len() + database);
         }
@@ -103,8 +103,7 @@ impl SpaceNeeds {
         for (path, bytes) in self.0 {
             let path = existing(&path);
             let metadata = fs::metadata(&path);
-            let metadata =
-                metadata.map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+            let metadata = metadata.doing(|| format!("reading {}", path.display()))?;
             by_device
                 .entry(metadata.dev())
                 .or_insert_with(|| (path, RESERVE_BYTES))
@@ -112,8 +111,8 @@ impl SpaceNeeds {
         }
         let mut problems = Vec::new();
         for (path, needed) in by_device.into_values() {
-            let doing = || format!("reading the free space of {}", path.display());
-            let found = rustix::fs::statvfs(&path).map_err(|e| Error::new(doing(), e))?;
+            let found = rustix::fs::statvfs(&path)
+                .doing(|| format!("reading the free space of {}", path.display()))?;
             let free = found.f_bavail * found.f_frsize;
             if free < needed {
                 let (needed, free) = (terminal::mib(needed), terminal::mib(free));
@@ -189,7 +188,7 @@ fn size(folder: &Path) -> Result<u64, Error> {
             let path = folder.to_str().unwrap_or_default();
             let text = podman::run(&["unshare", "du", "--summarize", "--bytes", path])?;
             let number = text.split_whitespace().next().unwrap_or_default();
-            number.parse().map_err(|e| Error::new(doing(), e))
+            number.parse().doing(doing)
         }
         Err(error) => Err(Error::new(doing(), error)),
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use ::bundle::BundleManifest;
 use semver::Version;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::record::{InstallRecord, PendingChange, backups};
 use crate::file::folder;
@@ -51,9 +51,8 @@ impl VersionChange {
         let Some(installed) = installed else {
             return Ok(Self::None);
         };
-        let parse = |text: &str| {
-            Version::parse(text).map_err(|e| Error::new(format!("comparing the version {text}"), e))
-        };
+        let parse =
+            |text: &str| Version::parse(text).doing(|| format!("comparing the version {text}"));
         let (old, new) = (parse(&installed.version)?, parse(&manifest.version)?);
         let pending = installed
             .pending
@@ -143,7 +142,7 @@ impl VersionChange {
             let (from, to) = (previous.join(BOOT_IMAGES), dir.join(BOOT_IMAGES));
             if from.is_dir() && fs::remove_dir(&to).is_ok() {
                 let renamed = fs::rename(&from, &to);
-                renamed.map_err(|e| Error::new(format!("moving {}", from.display()), e))?;
+                renamed.doing(|| format!("moving {}", from.display()))?;
             }
         }
         Ok(())
@@ -165,8 +164,7 @@ fn newest(folder: &Path, version: &Version) -> Option<PathBuf> {
 
 fn siblings(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let parent = dir.parent().unwrap_or(dir);
-    let entries =
-        fs::read_dir(parent).map_err(|e| Error::new(format!("reading {}", parent.display()), e))?;
+    let entries = fs::read_dir(parent).doing(|| format!("reading {}", parent.display()))?;
     Ok(entries.flatten().map(|entry| entry.path()).collect())
 }
 
@@ -178,7 +176,7 @@ fn own(verb: &[&str], dir: &Path, file: &Path) -> Result<(), Error> {
         .arg(dir)
         .arg(file)
         .status();
-    let status = status.map_err(|e| Error::new(doing(), e))?;
+    let status = status.doing(doing)?;
     if status.success() {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use model::image_set::{IncludeChannel, IncludePackage};
 use model::mirror_metadata::{Association, CatalogStart, ChannelStart, MirrorMetadata};
 use serde::Serialize as _;
 use serde_json::ser::{PrettyFormatter, Serializer};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::archives_args::AccessArgs;
 use crate::terminal;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
     } = arguments;
     let opened = access.with_archives(archive, false, archive::describe);
     // A URL that is refused may hold a password.
-    let described = opened.map_err(|e| Error::new("retrieving metadata", e.chain()))?;
+    let described = opened.map_err(|e| e.chain()).doing("retrieving metadata")?;
     let failed = |reason: String| {
         Error::new(
             format!("retrieving metadata from {:?}", archive.display()),

@@ -3,7 +3,7 @@
 use ::mirror::config::starting_file;
 use clap::{Args, ValueEnum};
 use oci::Reference;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::terminal;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &InitArgs) -> Result<(), Error> {
     let yaml = starting_file(arguments.registry.as_ref());
     let text = match arguments.output {
         ConfigFormat::Yaml => yaml,
-        ConfigFormat::Json => json(&yaml).map_err(|e| Error::new("writing the file as JSON", e))?,
+        ConfigFormat::Json => json(&yaml).doing("writing the file as JSON")?,
     };
     terminal::print(text.trim_end());
     Ok(())

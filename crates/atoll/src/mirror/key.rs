@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ::mirror::archive::Signer;
 use clap::Args;
 use secrecy::ExposeSecret as _;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::terminal;
 
@@ -32,8 +32,9 @@ pub(crate) fn run(arguments: &KeyArgs) -> Result<(), Error> {
     let mut public = private.clone().into_os_string();
     public.push(".pub");
     let public = PathBuf::from(public);
-    let (signer, pem) =
-        Signer::generate().map_err(|e| Error::new("generating a key", e.chain()))?;
+    let (signer, pem) = Signer::generate()
+        .map_err(|e| e.chain())
+        .doing("generating a key")?;
     write(private, PRIVATE_MODE, pem.expose_secret().as_bytes())?;
     write(&public, PUBLIC_MODE, signer.verifier().to_pem().as_bytes())?;
     terminal::print(&format!(
@@ -51,5 +52,5 @@ fn write(path: &Path, mode: u32, content: &[u8]) -> Result<(), Error> {
         file.write_all(content)?;
         file.sync_all()
     });
-    written.map_err(|e| Error::new(format!("writing {}", path.display()), e))
+    written.doing(|| format!("writing {}", path.display()))
 }

@@ -21,7 +21,7 @@ use ::mirror::run::{CatalogForm, Setup, V2Archives};
 use ::mirror::workspace::Workspace;
 use chrono::NaiveTime;
 use model::image_set::ImageSet;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 pub(super) use self::destination::Destination;
 pub(super) use self::error::RunError;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<(), Error> {
     };
     arguments.refuse_unused_flags(target)?;
     let entered = Workspace::enter(&arguments.dir);
-    let _workspace = entered.map_err(|e| Error::new(doing, e.chain()))?;
+    let _workspace = entered.map_err(|e| e.chain()).doing(doing)?;
     with_progress(doing, arguments.progress, |progress| {
         arguments.mirror(target, progress)
     })

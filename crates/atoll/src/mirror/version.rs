@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::terminal;
 
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &VersionArgs) -> Result<(), Error> {
         None => format!("Client Version: v{}", env!("CARGO_PKG_VERSION")),
         Some(VersionFormat::Json) => {
             let document = json!({ "clientVersion": members() });
-            serde_json::to_string_pretty(&document).map_err(|e| Error::new("printing", e))?
+            serde_json::to_string_pretty(&document).doing("printing")?
         }
         Some(VersionFormat::Yaml) => {
             let lines = members().into_iter();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use etcd::quorum::MemberRole;
 use etcd::{EtcdCluster, EtcdEndpoint, MAX_SNAPSHOT_BYTES, SnapshotFile, save_snapshot};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::ClusterArgs;
 use super::etcd::EtcdArgs;
@@ -34,11 +34,11 @@ pub(super) fn run(arguments: &NodeBackupArgs) -> Result<(), Error> {
         let etcd = arguments.etcd.connect(&arguments.cluster).await?;
         let source = source(&etcd).await?;
         let saved = save_snapshot(&source, &arguments.output, MAX_SNAPSHOT_BYTES).await;
-        saved.map_err(|error| Error::new("saving a snapshot of etcd", error))
+        saved.doing("saving a snapshot of etcd")
     })??;
     if arguments.format.is_json() {
         let json = serde_json::to_string(&saved);
-        terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
+        terminal::print(&json.doing("writing JSON")?);
     } else {
         let SnapshotFile {
             path,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ignition::{IgnitionConfig, NodeConfig};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::joining::JoiningNodeArgs;
 use crate::file::write_atomic;
@@ -45,6 +45,6 @@ pub(super) fn run(arguments: &NodeConfigArgs) -> Result<(), Error> {
 }
 
 fn render(node: &NodeConfig) -> Result<IgnitionConfig, Error> {
-    let doing = || format!("making the configuration of {}", node.host_name);
-    node.render().map_err(|error| Error::new(doing(), error))
+    node.render()
+        .doing(|| format!("making the configuration of {}", node.host_name))
 }

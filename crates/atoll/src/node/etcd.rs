@@ -7,7 +7,7 @@ use clap::Args;
 use etcd::{EtcdAddress, EtcdCluster, EtcdCredentials, EtcdError, EtcdView};
 use kubernetes::EtcdAccess;
 use net::resolve::Resolver;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::{ClusterArgs, input};
 use crate::terminal;
@@ -52,14 +52,14 @@ impl EtcdArgs {
             }
         } else {
             let access = cluster.connect().await?.etcd_access().await;
-            access.map_err(|error| Error::new(DOING, error))?
+            access.doing(DOING)?
         };
         let EtcdAccess {
             endpoints,
             credentials,
         } = access;
         let etcd = EtcdCluster::new(endpoints, &credentials, Resolver::system());
-        etcd.map_err(|error| Error::new(DOING, error))
+        etcd.doing(DOING)
     }
 }
 

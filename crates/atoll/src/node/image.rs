@@ -8,7 +8,7 @@ use ignition::{DiskPath, LiveInstaller, NodeConfig, archive};
 use image_service::content::ContentPieces;
 use image_service::image::{BaseImage, InitrdArchives, KargsChange, customised, minimal_iso};
 use rand::RngExt as _;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::joining::JoiningNodeArgs;
 use crate::image::output::OutputArgs;
@@ -45,8 +45,7 @@ pub(super) fn run(arguments: &NodeImageArgs) -> Result<(), Error> {
     let mark = hex::encode(rand::rng().random::<[u8; 8]>());
     let installer = LiveInstaller { node, disk, mark };
     let content = with_installer(&base, &installer, arguments.rootfs_url.as_deref());
-    let doing = || format!("making the image of {}", arguments.node.name());
-    let content = content.map_err(|error| Error::new(doing(), error))?;
+    let content = content.doing(|| format!("making the image of {}", arguments.node.name()))?;
     arguments.output.write_private(&content)?;
     let path = arguments.output.path().display();
     let (name, disk) = (arguments.node.name(), &arguments.install_to);

@@ -12,7 +12,7 @@ use clap::Args;
 use etcd::{
     EtcdAddress, EtcdCluster, EtcdSurvivor, EtcdSurvivors, EtcdView, SnapshotFile, check_snapshot,
 };
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::ClusterArgs;
 use super::etcd::{EtcdArgs, observe_elected};
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &NodeRestoreArgs) -> Result<(), Error> {
             return Err(Error::new(DOING, reason));
         }
         let survivors = etcd.survivors().await;
-        let survivors = survivors.map_err(|error| Error::new(DOING, error))?;
+        let survivors = survivors.doing(DOING)?;
         terminal::print(&screen(&survivors));
         let Some(decision) = decision(arguments, &survivors)? else {
             terminal::print(&advice(&survivors));
@@ -109,8 +109,7 @@ fn decision<'a>(
             return refused(OFF.to_owned());
         }
         let checked = check_snapshot(path);
-        let doing = || format!("checking {}", path.display());
-        let snapshot = checked.map_err(|error| Error::new(doing(), error))?;
+        let snapshot = checked.doing(|| format!("checking {}", path.display()))?;
         return Ok(Some(RestoreDecision::Snapshot(snapshot)));
     };
     let Some(survivor) = survivors.alive.iter().find(|it| it.endpoint == *chosen) else {

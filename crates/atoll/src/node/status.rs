@@ -5,7 +5,7 @@ use etcd::quorum::MemberRole;
 use etcd::{EtcdView, MemberHealth, ObservedMember};
 use model::cluster_nodes::{CertificateReport, CsrReport, NodeReport, NodesReport};
 use serde::Serialize;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::ClusterArgs;
 use super::etcd::EtcdArgs;
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &NodeStatusArgs) -> Result<(), Error> {
     let report = runtime::block_on(read(arguments))??;
     if arguments.format.is_json() {
         let json = serde_json::to_string_pretty(&report);
-        terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
+        terminal::print(&json.doing("writing JSON")?);
     } else {
         terminal::print(&screen(&report));
     }
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &NodeStatusArgs) -> Result<(), Error> {
 async fn read(arguments: &NodeStatusArgs) -> Result<NodeStatus, Error> {
     let cluster = arguments.cluster.connect().await?;
     let nodes = cluster.report().await;
-    let nodes = nodes.map_err(|error| Error::new(format!("reading {}", cluster.url()), error))?;
+    let nodes = nodes.doing(|| format!("reading {}", cluster.url()))?;
     // Without etcd, the state of the nodes is worth showing all the same.
     let (etcd_members, etcd_failure) = match members(arguments).await {
         Ok(members) => (Some(members), None),
@@ -72,7 +72,7 @@ async fn read(arguments: &NodeStatusArgs) -> Result<NodeStatus, Error> {
 async fn members(arguments: &NodeStatusArgs) -> Result<EtcdView, Error> {
     let etcd = arguments.etcd.connect(&arguments.cluster).await?;
     let view = etcd.observe().await;
-    view.map_err(|error| Error::new("reading the members of etcd", error))
+    view.doing("reading the members of etcd")
 }
 
 /// The report for people.

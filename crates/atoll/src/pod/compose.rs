@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use ::bundle::interpolation::{interpolate, only_variable};
 use serde::Deserialize;
 use serde_json::Value;
-use service::Error;
 use service::settings::{env_lines, not_a_line};
+use service::{Error, ResultExt as _};
 
 use super::configmap::SETTINGS;
 
@@ -159,7 +159,7 @@ impl ComposeProject {
         let read = |name: &str| {
             let path = folder.join(name);
             let text = fs::read_to_string(&path);
-            text.map_err(|e| Error::new(format!("reading {}", path.display()), e))
+            text.doing(|| format!("reading {}", path.display()))
         };
         let (compose, settings) = (read(COMPOSE)?, read(SETTINGS)?);
         let path = folder.join(SETTINGS);
@@ -169,12 +169,8 @@ impl ComposeProject {
         })?;
         let settings = lines.into_iter();
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self::parse(folder.clone(), &compose, settings.collect()).map_err(|reason| {
-            Error::new(
-                format!("reading {}", folder.join(COMPOSE).display()),
-                reason,
-            )
-        })
+        Self::parse(folder.clone(), &compose, settings.collect())
+            .doing(|| format!("reading {}", folder.join(COMPOSE).display()))
     }
 
     pub(super) fn parse(

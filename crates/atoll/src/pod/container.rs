@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use service::Error;
+use service::{Error, ResultExt as _};
 use sha2::{Digest as _, Sha256};
 
 use super::compose::{ComposeHealth, ComposeProject, ComposeService};
@@ -45,8 +45,7 @@ pub(super) struct ExistingContainer {
 pub(super) fn existing(project: &str) -> Result<Vec<ExistingContainer>, Error> {
     let filter = format!("label={}={project}", PROJECT[0]);
     let text = podman::run(&["ps", "--all", "--format", "json", "--filter", &filter])?;
-    let found: Vec<Value> =
-        serde_json::from_str(&text).map_err(|e| Error::new("reading the list of containers", e))?;
+    let found: Vec<Value> = serde_json::from_str(&text).doing("reading the list of containers")?;
     let mut containers: Vec<_> = found.iter().filter_map(container).collect();
     containers.sort_by(|a, b| (&a.service, a.number).cmp(&(&b.service, b.number)));
     Ok(containers)
@@ -103,8 +102,7 @@ impl ContainerRun {
         run.flag("--network-alias", name);
         run.confine(service);
         run.limit(service);
-        run.mount(project, service)
-            .map_err(|e| Error::new(doing(), e))?;
+        run.mount(project, service).doing(doing)?;
         run.publish(&service.ports);
         if is_checked {
             run.check(&service.healthcheck);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use api_server::Settings;
 use net::certificate;
-use service::Error;
 use service::settings::env_lines;
+use service::{Error, ResultExt as _};
 
 use super::configmap::SETTINGS;
 use super::lifecycle;
@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
 pub(crate) fn access(dir: &Path, login: bool) -> Result<String, Error> {
     let path = dir.join(SETTINGS);
     let settings = Settings::load(Some(&path));
-    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    let settings = settings.doing("reading the settings")?;
     let access = settings.auth_type.access();
     if !login {
         return Ok(access.to_owned());
@@ -164,8 +164,7 @@ pub(crate) struct PreparedPod {
 pub(crate) fn prepare(arguments: &PodInitArgs) -> Result<PreparedPod, Error> {
     let dir = &arguments.dir;
     folder(dir, OPEN)?;
-    let own = std::path::absolute(dir)
-        .map_err(|e| Error::new(format!("reading {}", dir.display()), e))?;
+    let own = std::path::absolute(dir).doing(|| format!("reading {}", dir.display()))?;
     for (name, template) in OF_VERSION {
         let text = template.replace(DIR, &own.display().to_string());
         write_newest(&dir.join(name), &text)?;
@@ -238,7 +237,7 @@ fn domain(arguments: &PodInitArgs) -> Result<String, Error> {
     let known = lines.find(|(name, value)| *name == DOMAIN_SETTING && !value.is_empty());
     if let Some((_, domain)) = known {
         return host_name::domain(domain)
-            .map_err(|e| Error::new(format!("reading {DOMAIN_SETTING} in {}", path.display()), e));
+            .doing(|| format!("reading {DOMAIN_SETTING} in {}", path.display()));
     }
     Ok(host_name::domain(&arguments.host).unwrap_or_else(|_| DEFAULT_DOMAIN.to_owned()))
 }
@@ -282,7 +281,7 @@ fn warn_of_missing_names(secrets: &SecretFiles, names: &[String]) -> Result<(), 
         return Ok(());
     };
     let leaf = certificate::of_pem(&found).and_then(|chain| certificate::read(&chain[0]));
-    let leaf = leaf.map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+    let leaf = leaf.doing(|| format!("reading {}", path.display()))?;
     let missing: Vec<&str> = names
         .iter()
         .map(String::as_str)
@@ -347,7 +346,7 @@ fn write_newest(path: &Path, text: &str) -> Result<(), Error> {
     };
     if is_there {
         let old = format!("{shown}.old");
-        std::fs::rename(path, &old).map_err(|e| Error::new(format!("renaming {shown}"), e))?;
+        std::fs::rename(path, &old).doing(|| format!("renaming {shown}"))?;
         terminal::print(&format!("{shown} differed and was renamed to {old}."));
     }
     write_atomic(path, text.as_bytes(), READABLE)?;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::compose::ComposeProject;
 use super::configmap::SETTINGS;
@@ -319,8 +319,7 @@ pub(super) fn scale(arguments: &PodScaleArgs) -> Result<(), Error> {
 ///
 /// Errors: it cannot be read or written.
 pub(crate) fn set(path: &Path, values: &[(String, String)]) -> Result<(), Error> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+    let text = std::fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
     rewrite_atomic(path, with_values(&text, values).as_bytes(), 0o600)
 }
 

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use service::Error;
 use service::settings::env_lines;
+use service::{Error, ResultExt as _};
 
 use super::compose::ComposeProject;
 use super::container::{self, ContainerRun, network};
@@ -100,7 +100,7 @@ pub(crate) fn default_units() -> Result<BTreeMap<String, String>, Error> {
         .into_iter();
     let settings = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let project = ComposeProject::parse(PathBuf::from(DIR), COMPOSE, settings.collect());
-    units(&project.map_err(|e| Error::new("reading compose.yaml", e))?)
+    units(&project.doing("reading compose.yaml")?)
 }
 
 /// Units by name: the containers of active services.

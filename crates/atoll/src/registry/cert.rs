@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use service::{Error, tls};
+use service::{Error, ResultExt as _, tls};
 
 use crate::certificate;
 use crate::file::{folder, write_atomic};
@@ -108,7 +108,7 @@ fn rsa_key() -> Result<String, Error> {
             format!("{}: {}", output.status, stderr.trim()),
         ));
     }
-    String::from_utf8(output.stdout).map_err(|e| Error::new(doing, e))
+    String::from_utf8(output.stdout).doing(doing)
 }
 
 fn steps(made: &str, hosts: &[String], files: &tls::CertificateFiles) -> String {

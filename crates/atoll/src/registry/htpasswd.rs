@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::password;
 use crate::{file, secrets, terminal};
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &HtpasswdArgs) -> Result<(), Error> {
         .as_ref()
         .map(|password| ::registry::htpasswd::line(user, password))
         .transpose()
-        .map_err(|e| Error::new(format!("hashing the password of {user:?}"), e))?;
+        .doing(|| format!("hashing the password of {user:?}"))?;
 
     // Concurrent changes would lose a user. The lock is best effort: some file systems have none for folders.
     folder.lock().ok();
@@ -78,8 +78,7 @@ fn folder(path: &Path) -> Result<File, Error> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    File::open(folder)
-        .map_err(|e| Error::new(format!("opening the folder {}", folder.display()), e))
+    File::open(folder).doing(|| format!("opening the folder {}", folder.display()))
 }
 
 /// Content of the file; empty if it does not exist.
@@ -87,7 +86,7 @@ fn read(path: &Path) -> Result<String, Error> {
     let doing = || format!("reading {}", path.display());
     let text = match fs::read_to_string(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(String::new()),
-        read => read.map_err(|e| Error::new(doing(), e))?,
+        read => read.doing(doing)?,
     };
     for (index, line) in text.lines().enumerate() {
         let is_valid = is_ignored(line) || user_of(line).is_some_and(|user| !user.is_empty());

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Read as _, StdinLock, Write a
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// Units: bytes. Longer than any password.
 const LIMIT: u64 = 4096;
@@ -22,7 +22,7 @@ pub(super) fn read(user: &str) -> Result<String, Error> {
     } else {
         piped(input)
     };
-    read.map_err(|e| Error::new("reading the password", e))
+    read.doing("reading the password")
 }
 
 fn piped(input: StdinLock<'static>) -> io::Result<String> {

@@ -7,7 +7,7 @@ use blob_store::DiskStore;
 use blob_store::disk::AdoptionProgress;
 use clap::Args;
 use reqwest::Method;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::remote::{self, RemoteAccess};
 use crate::{runtime, terminal};
@@ -65,10 +65,9 @@ fn ask(arguments: &ReindexArgs) -> Result<AdoptionProgress, Error> {
 
 /// Rebuilds the index of a folder; nothing else in it is changed.
 fn rebuild(folder: &Path) -> Result<AdoptionProgress, Error> {
-    let doing = || format!("indexing {}", folder.display());
     runtime::block_on(async {
         let store = DiskStore::rebuild(folder).await;
-        let store = store.map_err(|e| Error::new(doing(), e))?;
+        let store = store.doing(|| format!("indexing {}", folder.display()))?;
         while tokio::time::timeout(POLL, store.adopted()).await.is_err() {
             show(store.adoption());
         }

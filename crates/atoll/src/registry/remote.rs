@@ -7,7 +7,7 @@ use clap::Args;
 use reqwest::{Client, Method};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use service::Error;
+use service::{Error, ResultExt as _};
 use tokio::runtime::Runtime;
 
 use super::password;
@@ -68,14 +68,13 @@ impl RemoteAccess {
     pub(super) fn open<'a>(&'a self, url: &'a str) -> Result<RemoteRegistry<'a>, Error> {
         let user = self.user.as_deref();
         let password = user.map(password::read).transpose()?;
-        let read = |path: &PathBuf| {
-            std::fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
-        };
+        let read =
+            |path: &PathBuf| std::fs::read(path).doing(|| format!("reading {}", path.display()));
         let ca = self.ca.as_ref().map(read).transpose()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|e| Error::new("starting the runtime", e))?;
+            .doing("starting the runtime")?;
         Ok(RemoteRegistry {
             url,
             user,

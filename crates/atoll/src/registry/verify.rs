@@ -12,7 +12,7 @@ use oci::Digest;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::remote::{self, RemoteAccess};
 use crate::output_format::FormatArgs;
@@ -73,8 +73,8 @@ fn scrub(arguments: &VerifyArgs) -> Result<(), Error> {
     let mut text: Value = remote.ask(Method::POST, "scrub")?;
     let mut shown = None;
     let report = loop {
-        let report: ScrubReport = serde_json::from_value(text.clone())
-            .map_err(|e| Error::new("reading the report", e))?;
+        let report: ScrubReport =
+            serde_json::from_value(text.clone()).doing("reading the report")?;
         if !report.is_running {
             break report;
         }
@@ -122,7 +122,7 @@ fn scrub(arguments: &VerifyArgs) -> Result<(), Error> {
 fn verify_folder(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
     let doing = || format!("verifying {}", folder.display());
     let audit = audit(folder, arguments.quarantine);
-    let (audited, faults) = runtime::block_on(audit)?.map_err(|e| Error::new(doing(), e))?;
+    let (audited, faults) = runtime::block_on(audit)?.doing(doing)?;
     if arguments.format.is_json() {
         terminal::print(&json!({ "audited": audited, "faults": faults }).to_string());
     } else {

@@ -8,7 +8,7 @@ use api_server::Settings;
 use api_server::settings::{BaseUrl, OsImages, ReleaseImages};
 use serde_json::{Value, json};
 use service::settings::{CommaList, Setting as _};
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 
 use super::temporary_folder::TemporaryFolder;
 use crate::file::write_atomic;
@@ -43,7 +43,6 @@ impl OwnServer {
     ///
     /// Errors: no Postgres, or a folder that it cannot reach.
     pub(super) async fn start(version: Option<&str>) -> Result<Self, Error> {
-        let doing = "starting the API server of the rehearsal";
         let folder = TemporaryFolder::new()?;
         let directory = DataDirectory::new(Some(folder.path().join("data")))?;
         directory.create()?;
@@ -70,10 +69,8 @@ impl OwnServer {
             work_dir: folder.path().join("work"),
             dummy_ignition: true,
             ipv6_support: true,
-            release_images: releases(version.unwrap_or(VERSION))
-                .map_err(|reason| Error::new("--release", reason))?,
-            os_images: os_images(version.unwrap_or(VERSION))
-                .map_err(|reason| Error::new("--release", reason))?,
+            release_images: releases(version.unwrap_or(VERSION)).doing("--release")?,
+            os_images: os_images(version.unwrap_or(VERSION)).doing("--release")?,
             agent_docker_image: format!("{REGISTRY}/rehearsal/agent:1"),
             installer_image: format!("{REGISTRY}/rehearsal/installer:1"),
             controller_image: format!("{REGISTRY}/rehearsal/controller:1"),
@@ -83,7 +80,8 @@ impl OwnServer {
             cluster_monitor_interval: JUDGING,
             ..Settings::default()
         };
-        std::fs::create_dir_all(&settings.work_dir).map_err(|e| Error::new(doing, e))?;
+        std::fs::create_dir_all(&settings.work_dir)
+            .doing("starting the API server of the rehearsal")?;
         let shutdown = CancellationToken::new();
         let running = api_server::start(settings, shutdown.clone()).await?;
         ready::wait([("api-server", format!("{url}/ready"))].into()).await?;

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// Program of the watcher; `$0` is the folder. Its input ends with the process that holds the pipe, also by a kill.
 /// Ids of processes are reused: the database works in its data.
@@ -37,13 +37,13 @@ impl TemporaryFolder {
     /// Errors: no place for temporary files, no shell.
     pub(super) fn new() -> Result<Self, Error> {
         let doing = "creating the folder of the rehearsal";
-        let folder = tempfile::tempdir().map_err(|e| Error::new(doing, e))?;
+        let folder = tempfile::tempdir().doing(doing)?;
         // Postgres runs as another user under root and has to enter its folder.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))
-            .map_err(|e| Error::new(doing, e))?;
+            .doing(doing)?;
         // The kernel's name of the folder: the watcher compares it with those of processes.
         let path = folder.path().canonicalize();
-        let path = path.map_err(|e| Error::new(doing, e))?;
+        let path = path.doing(doing)?;
         let watcher = Command::new("/bin/sh")
             .args(["-c", WATCH])
             .arg(&path)
@@ -54,7 +54,7 @@ impl TemporaryFolder {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|e| Error::new("starting the watcher of the rehearsal's folder", e))?;
+            .doing("starting the watcher of the rehearsal's folder")?;
         // The watcher removes it from now on.
         let _ = folder.keep();
         Ok(Self { path, watcher })

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::up::data_directory::is_root;
 
@@ -59,12 +59,8 @@ impl Account {
     ///
     /// Errors: no permission.
     pub(crate) fn own(&self, path: &Path) -> Result<(), Error> {
-        chown(path, Some(self.uid), Some(self.gid)).map_err(|e| {
-            Error::new(
-                format!("changing the owner of {} to {}", path.display(), self.name),
-                e,
-            )
-        })
+        chown(path, Some(self.uid), Some(self.gid))
+            .doing(|| format!("changing the owner of {} to {}", path.display(), self.name))
     }
 
     /// Checks that this user can enter every folder above `path`.
@@ -79,7 +75,7 @@ impl Account {
                     path.display()
                 )
             };
-            let metadata = fs::metadata(folder).map_err(|e| Error::new(doing(), e))?;
+            let metadata = fs::metadata(folder).doing(doing)?;
             let class = if metadata.uid() == self.uid {
                 0
             } else if metadata.gid() == self.gid {

@@ -4,7 +4,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 use tokio::process::{Child, ChildStdin};
 use tokio::sync::watch;
 
@@ -129,7 +129,7 @@ fn start(program: &ChildProgram) -> Result<(Child, Option<ChildStdin>), Error> {
         .stderr(Stdio::piped());
     let mut child = tokio::process::Command::from(command)
         .spawn()
-        .map_err(|e| Error::new(format!("starting {}", program.name), e))?;
+        .doing(|| format!("starting {}", program.name))?;
     if let Some(stdout) = child.stdout.take() {
         tokio::spawn(program.sink.clone().record(stdout));
     }

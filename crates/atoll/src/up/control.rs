@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use service::Error;
+use service::{Error, ResultExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -57,8 +57,7 @@ impl Control {
     ///
     /// Errors: the signal handler cannot be installed.
     pub(crate) async fn watch(self) -> Result<(), Error> {
-        let mut hangup = signal(SignalKind::hangup())
-            .map_err(|e| Error::new("installing the handler of SIGHUP", e))?;
+        let mut hangup = signal(SignalKind::hangup()).doing("installing the handler of SIGHUP")?;
         let file = self.environment.env_file.clone();
         let mut seen = self.changed_at;
         loop {

@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::settings::Settings;
 use crate::file::folder;
@@ -27,7 +27,7 @@ impl DataDirectory {
             Some(data) => data,
             None if is_root()? => PathBuf::from("/var/lib/atoll"),
             None => {
-                let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
+                let settings = Settings::load(None).doing(doing)?;
                 settings
                     .xdg_data_home
                     .or_else(|| Some(settings.home?.join(".local/share")))
@@ -37,7 +37,7 @@ impl DataDirectory {
         };
         std::path::absolute(root)
             .map(|root| Self { root })
-            .map_err(|e| Error::new(doing, e))
+            .doing(doing)
     }
 
     /// Creates missing folders.
@@ -135,7 +135,7 @@ impl DataDirectory {
 pub(crate) fn is_root() -> Result<bool, Error> {
     fs::metadata("/proc/self")
         .map(|metadata| metadata.uid() == 0)
-        .map_err(|e| Error::new("reading /proc/self", e))
+        .doing("reading /proc/self")
 }
 
 /// Lock on a data directory. The kernel releases it with the process.
@@ -160,7 +160,7 @@ impl Lock {
             .write(true)
             .mode(0o600)
             .open(&path)
-            .map_err(|e| Error::new(doing(), e))?;
+            .doing(doing)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -179,7 +179,7 @@ impl Lock {
         let was_killed = file.metadata().is_ok_and(|metadata| metadata.len() > 0);
         let mut lock = Self { file, was_killed };
         lock.write(&format!("{}\n", std::process::id()))
-            .map_err(|e| Error::new(doing(), e))?;
+            .doing(doing)?;
         Ok(lock)
     }
 

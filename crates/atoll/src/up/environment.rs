@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use api_server::Settings;
-use service::Error;
 use service::settings::{FromValues as _, Values, env_lines, not_a_line};
+use service::{Error, ResultExt as _};
 use url::Url;
 
 use super::data_directory::DataDirectory;
@@ -93,7 +93,7 @@ impl LogIn {
             return Ok(None);
         };
         let doing = || format!("reading {}", path.display());
-        let text = String::from_utf8(text).map_err(|e| Error::new(doing(), e))?;
+        let text = String::from_utf8(text).doing(doing)?;
         let lines =
             env_lines(&text).map_err(|number| Error::new(doing(), not_a_line(&path, number)))?;
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
@@ -271,8 +271,7 @@ impl Environment {
     pub(crate) fn write_variables(&self, service: ServiceName) -> Result<PathBuf, Error> {
         let mut text = String::from("# Written by `atoll up` at each start of the service.\n");
         let lines = self.env_file.as_ref().map(|path| {
-            fs::read_to_string(path)
-                .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))
+            fs::read_to_string(path).doing(|| format!("reading --env-file {}", path.display()))
         });
         let lines = lines.transpose()?.unwrap_or_default();
         // The service itself reports a malformed line.

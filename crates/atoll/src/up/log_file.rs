@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 /// Units: bytes. Two files are kept: enough for days of an idle service and hours of a busy one.
 const MAX_BYTES: u64 = 10 << 20;
@@ -29,8 +29,8 @@ impl LogFile {
 
     fn with_limit(path: PathBuf, max_bytes: u64) -> Result<Self, Error> {
         let doing = || format!("opening the log {}", path.display());
-        let file = append(&path).map_err(|e| Error::new(doing(), e))?;
-        let written = file.metadata().map_err(|e| Error::new(doing(), e))?.len();
+        let file = append(&path).doing(doing)?;
+        let written = file.metadata().doing(doing)?.len();
         Ok(Self {
             path,
             file,

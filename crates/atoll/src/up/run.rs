@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use api_server::{AuthType, Settings};
 use clap::Args;
 use rustix::process::Signal;
-use service::{CancellationToken, Error};
+use service::{CancellationToken, Error, ResultExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -117,7 +117,7 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
     let log_in = LogIn::of(&directory, &users, arguments.login)?;
     let environment = Environment {
         log_in,
-        env_file: env_file.map_err(|e| Error::new("reading --env-file", e))?,
+        env_file: env_file.doing("reading --env-file")?,
         directory,
         ports,
         listen: arguments.listen,
@@ -169,12 +169,11 @@ fn command(environment: &Environment, name: ServiceName) -> Result<Command, Erro
 fn check_settings(environment: &Environment) -> Result<(), Error> {
     let mut problems = String::new();
     for name in environment.services() {
-        let doing = || format!("checking the settings of {name}");
         let output = command(environment, name)?
             .arg("--check-config")
             .stdin(Stdio::null())
             .output()
-            .map_err(|e| Error::new(doing(), e))?;
+            .doing(|| format!("checking the settings of {name}"))?;
         if !output.status.success() {
             problems.push_str(&String::from_utf8_lossy(&output.stderr));
         }
@@ -215,7 +214,7 @@ async fn supervise(
             is_database_ready
                 .wait_for(|is_ready| *is_ready)
                 .await
-                .map_err(|e| Error::new("waiting for the database", e))?;
+                .doing("waiting for the database")?;
             for name in environment.services() {
                 let program = service_program(&environment, name)?;
                 let wanted = control.of(name);
@@ -346,7 +345,7 @@ fn report_ready(environment: &Environment, after: Duration) {
 fn report_access(environment: &Environment) -> Result<(), Error> {
     let variables = environment.write_variables(ServiceName::ApiServer)?;
     let settings = Settings::load(Some(&variables));
-    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    let settings = settings.doing("reading the settings")?;
     terminal::print(settings.auth_type.access());
     let Some(log_in) = &environment.log_in else {
         return Ok(());
@@ -362,7 +361,7 @@ fn report_access(environment: &Environment) -> Result<(), Error> {
 
 /// The first SIGINT or SIGTERM shuts down gracefully, the second immediately.
 fn on_signals() -> Result<StopTokens, Error> {
-    let install = |kind| signal(kind).map_err(|e| Error::new("installing signal handlers", e));
+    let install = |kind| signal(kind).doing("installing signal handlers");
     let mut interrupt = install(SignalKind::interrupt())?;
     let mut terminate = install(SignalKind::terminate())?;
     let ending = StopTokens {

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::account::{Account, passwd};
 use super::data_directory::{DataDirectory, is_root};
@@ -40,9 +40,8 @@ impl ServiceUsers {
             return Ok(Self::default());
         }
         let doing = "choosing the users of the services";
-        let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
-        Self::in_passwd(&passwd()?, settings.atoll_uid_base)
-            .map_err(|reason| Error::new(doing, reason))
+        let settings = Settings::load(None).doing(doing)?;
+        Self::in_passwd(&passwd()?, settings.atoll_uid_base).doing(doing)
     }
 
     fn in_passwd(passwd: &str, base: u32) -> Result<Self, String> {
@@ -145,9 +144,9 @@ impl ServiceUsers {
         let Some(account) = self.0.get(&service) else {
             return Ok(());
         };
-        let doing = || format!("letting {} read {}", account.name, path.display());
         // Group before mode: the mode must not open the file to the old group.
-        lchown(path, Some(0), Some(account.gid)).map_err(|e| Error::new(doing(), e))?;
+        lchown(path, Some(0), Some(account.gid))
+            .doing(|| format!("letting {} read {}", account.name, path.display()))?;
         set_mode(path, FOR_GROUP)
     }
 
@@ -172,16 +171,15 @@ fn chown_tree(top: &Path, account: &Account) -> Result<(), Error> {
             account.name
         )
     };
-    let metadata = fs::symlink_metadata(top).map_err(|e| Error::new(doing(), e))?;
+    let metadata = fs::symlink_metadata(top).doing(doing)?;
     if metadata.uid() == account.uid {
         return Ok(());
     }
     // Mode 0700 while owners change: no running process can replace a folder by a link.
-    fs::set_permissions(top, fs::Permissions::from_mode(0o700))
-        .map_err(|e| Error::new(doing(), e))?;
+    fs::set_permissions(top, fs::Permissions::from_mode(0o700)).doing(doing)?;
     chown_entries(top, metadata.uid(), account)
         .and_then(|()| lchown(top, Some(account.uid), Some(account.gid)))
-        .map_err(|e| Error::new(doing(), e))
+        .doing(doing)
 }
 
 fn chown_entries(folder: &Path, old_uid: u32, account: &Account) -> std::io::Result<()> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
 use metrics::Counter;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use concurrency::WatchedFile;
 
@@ -61,12 +61,12 @@ impl Users {
             |variable: &str, path: &Path| format!("reading {variable} {}", path.display());
         let passwords = Passwords::open(path)
             .await
-            .map_err(|e| Error::new(reading("REGISTRY_AUTH_HTPASSWD_PATH", path), e))?;
+            .doing(|| reading("REGISTRY_AUTH_HTPASSWD_PATH", path))?;
         let policy = match &settings.registry_auth_policy_path {
             Some(path) => Rules::File(
                 WatchedFile::open(path, |bytes| Policy::parse(std::str::from_utf8(bytes)?))
                     .await
-                    .map_err(|e| Error::new(reading("REGISTRY_AUTH_POLICY_PATH", path), e))?,
+                    .doing(|| reading("REGISTRY_AUTH_POLICY_PATH", path))?,
             ),
             None => Rules::Fixed(Arc::new(Policy::of_users(
                 settings.registry_auth_anonymouspull,
@@ -76,7 +76,7 @@ impl Users {
             .registry_auth_htpasswd_realm
             .replace(['"', '\\'], "");
         let basic = HeaderValue::from_str(&format!("Basic realm=\"{realm}\""))
-            .map_err(|e| Error::new("reading REGISTRY_AUTH_HTPASSWD_REALM", e))?;
+            .doing("reading REGISTRY_AUTH_HTPASSWD_REALM")?;
         Ok(Some(Self(Arc::new(UsersInner {
             passwords,
             policy,

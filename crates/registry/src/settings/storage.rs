@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use blob_store::object::{PART_BYTES_MIN, S3Options};
-use service::Error;
 use service::settings::{Problem, Setting};
+use service::{Error, ResultExt as _};
 
 use super::Settings;
 
@@ -47,7 +47,7 @@ impl Settings {
             None => None,
             Some(path) => {
                 let reading = || format!("reading {}", path.display());
-                Some(std::fs::read(path).map_err(|e| Error::new(reading(), e))?)
+                Some(std::fs::read(path).doing(reading)?)
             }
         };
         let endpoint = self.registry_storage_s3_regionendpoint.as_ref();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use oci::Repository;
 use oci_client::{Client, ClientOptions, Credentials, Login};
-use service::{Error, StateLog};
+use service::{Error, ResultExt as _, StateLog};
 use tokio::sync::Semaphore;
 
 use crate::error::RegistryError;
@@ -49,19 +49,15 @@ impl Upstream {
     /// Errors: a file that cannot be used.
     pub(super) async fn open(config: &UpstreamConfig) -> Result<Self, Error> {
         let failed = |what: &str| format!("reading the {what} of the upstream {}", config.url);
-        let (is_tls, registry) = config.address().map_err(|e| Error::new(failed("URL"), e))?;
+        let (is_tls, registry) = config.address().doing(|| failed("URL"))?;
         let ca_pem = match &config.cafile {
-            Some(path) => Some(
-                tokio::fs::read(path)
-                    .await
-                    .map_err(|e| Error::new(failed("CAFILE"), e))?,
-            ),
+            Some(path) => Some(tokio::fs::read(path).await.doing(|| failed("CAFILE"))?),
             None => None,
         };
         let password = match &config.passwordfile {
             Some(path) => {
                 let text = tokio::fs::read_to_string(path).await;
-                let text = text.map_err(|e| Error::new(failed("PASSWORDFILE"), e))?;
+                let text = text.doing(|| failed("PASSWORDFILE"))?;
                 Some(text.trim_end_matches(['\r', '\n']).into())
             }
             None => config.password.clone(),
@@ -78,7 +74,7 @@ impl Upstream {
             attempts: Some(ATTEMPTS),
             ..ClientOptions::default()
         })
-        .map_err(|e| Error::new(failed("CAFILE"), e))?;
+        .doing(|| failed("CAFILE"))?;
         Ok(Self {
             prefix: config.prefix.clone(),
             registry: registry.to_owned(),

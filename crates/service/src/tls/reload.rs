@@ -15,6 +15,7 @@ use super::loader::{Failure, LoadedCertificates, Loader};
 use super::served::{ServedCertificate, ServedCertificates};
 use super::{CertificateFiles, Certificates, TlsConfig};
 use crate::Error;
+use crate::error::ResultExt as _;
 
 /// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`; `control` can make
 /// it follow others.
@@ -26,13 +27,13 @@ pub(crate) async fn reloading(
 ) -> Result<ServedCertificates, Error> {
     let doing = || format!("loading {}", config.certificates);
     let files = TlsFiles::read(&config).await;
-    let files = files.map_err(|reason| Error::new(doing(), reason))?;
+    let files = files.doing(doing)?;
     let loader = Loader {
         config: config.clone(),
         speaks_http2,
     };
     let loaded = loader.load_first(&files);
-    let loaded = loaded.map_err(|reason| Error::new(doing(), reason))?;
+    let loaded = loaded.doing(doing)?;
     let LoadedCertificates { served, failures } = loaded;
     let served = ServedCertificates::new(served);
     let reload = Reload {
@@ -46,7 +47,7 @@ pub(crate) async fn reloading(
     let reload = Arc::new(Mutex::new(reload));
     control.set(reload.clone());
     let doing = doing();
-    let mut hangup = signal(SignalKind::hangup()).map_err(|e| Error::new(doing, e))?;
+    let mut hangup = signal(SignalKind::hangup()).doing(doing)?;
     tokio::spawn(shutdown.run_until_cancelled_owned(async move {
         loop {
             tokio::select! {
@@ -68,9 +69,7 @@ pub(crate) async fn own_identity(files: &CertificateFiles) -> Result<Arc<SingleC
         let provider = ring::default_provider();
         CertifiedName::load((&files.cert, &cert), (&files.key, &key), &provider)
     };
-    let own = load
-        .await
-        .map_err(|reason| Error::new("loading the certificate", reason))?;
+    let own = load.await.doing("loading the certificate")?;
     Ok(Arc::new(SingleCertAndKey::from(own.key)))
 }
 

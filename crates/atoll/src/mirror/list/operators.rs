@@ -10,7 +10,7 @@ use ::catalog::content::{
 };
 use clap::Args;
 use serde::Deserialize;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::catalog::{Opener, each_package, table, with_package};
 use crate::mirror::registry_args::SourceRegistryArgs;
@@ -56,7 +56,7 @@ pub(in crate::mirror) struct ListOperatorsArgs {
 /// Errors: no such catalog, package or channel.
 pub(super) fn run(arguments: &ListOperatorsArgs) -> Result<(), Error> {
     let client = arguments.registries.source();
-    let opener = Opener::new(client.map_err(|e| Error::new("preparing to read catalogs", e))?)?;
+    let opener = Opener::new(client.doing("preparing to read catalogs")?)?;
     let Some(catalog) = &arguments.catalog else {
         return match &arguments.release {
             Some(release) => catalogs(&opener, release),

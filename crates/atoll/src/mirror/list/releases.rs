@@ -7,7 +7,7 @@ use clap::Args;
 use model::image_set::ReleaseKind;
 use oci::{Reference, Tag};
 use semver::Version;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::catalog::Opener;
 use crate::mirror::registry_args::SourceRegistryArgs;
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &ListReleasesArgs) -> Result<(), Error> {
 /// Prints the published releases as `x.y`.
 fn published(arguments: &ListReleasesArgs) -> Result<(), Error> {
     let client = arguments.registries.source();
-    let opener = Opener::new(client.map_err(|e| Error::new(DOING, e))?)?;
+    let opener = Opener::new(client.doing(DOING)?)?;
     let image: Reference = RELEASES
         .parse()
         .map_err(|e: oci::Error| Error::new(DOING, e))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ::mirror::select::SelectOptions;
 use ::mirror::updates::{self, CatalogUpdates, ReleaseUpdates};
 use clap::Args;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::catalog::table;
 use crate::mirror::registry_args::SourceRegistryArgs;
@@ -33,9 +33,9 @@ pub(super) fn run(arguments: &ListUpdatesArgs) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::new(doing, e))?;
+        .doing(doing)?;
     let lines = runtime.block_on(arguments.lines());
-    let lines = lines.map_err(|e| Error::new(doing, e.chain()))?;
+    let lines = lines.map_err(|e| e.chain()).doing(doing)?;
     terminal::print(&lines.join("\n"));
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::mirror::progress::{Amount, Phase, RunProgress};
 use clap::ValueEnum;
 use serde_json::json;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::error::RunError;
 use crate::terminal;
@@ -45,7 +45,7 @@ where
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::new(doing, e))?;
+        .doing(doing)?;
     let progress = RunProgress::default();
     let whole = async {
         tokio::select! {

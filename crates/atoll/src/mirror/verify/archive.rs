@@ -10,7 +10,7 @@ use std::time::Duration;
 use ::mirror::archive::{self, SetReport, Verifier};
 use ::mirror::progress::RunProgress;
 use serde_json::{Value, json};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::arguments::MirrorVerifyArgs;
 use crate::terminal;
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &OsStr) -> Result<(), E
         with_progress(|progress| archive::verify(source, key, progress))
     });
     // A URL that is refused may hold a password.
-    let verified = opened.map_err(|e| Error::new("verifying archives", e.chain()))?;
+    let verified = opened.map_err(|e| e.chain()).doing("verifying archives")?;
     let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
     let report = verified.map_err(|e| failed(e.chain()))?;
     if format.is_json() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use host_records::check::{CheckSettings, FindingSeverity, check};
 use host_records::{MAX_FILE, RecordFile, json_text};
 use serde_json::Value;
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::host::input;
 
@@ -22,8 +22,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<Value>, Error> {
         return Err(Error::new(doing(), finding.to_string()));
     }
     let records = file.records().map(|record| {
-        let text = json_text(record.root).map_err(|error| Error::new(doing(), error))?;
-        serde_json::from_str(&text).map_err(|error| Error::new(doing(), error))
+        let text = json_text(record.root).doing(doing)?;
+        serde_json::from_str(&text).doing(doing)
     });
     records.collect()
 }

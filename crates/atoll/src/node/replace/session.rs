@@ -13,7 +13,7 @@ use replacement::{
     observe, open_case, plan, record_template, run,
 };
 use serde_json::Value;
-use service::{Error, clock};
+use service::{Error, ResultExt as _, clock};
 
 use super::news::NewsPrinter;
 use super::publisher::{ProgressPublisher, publish_changes, publish_last};
@@ -41,11 +41,10 @@ impl ReplacementSession {
         let cluster = arguments.cluster.connect().await?;
         let etcd = arguments.etcd.connect(&arguments.cluster).await?;
         let store = ReplacementStore::open(&arguments.state);
-        let doing = || format!("opening {}", arguments.state.display());
         Ok(Self {
             cluster,
             etcd,
-            store: store.map_err(|error| Error::new(doing(), error))?,
+            store: store.doing(|| format!("opening {}", arguments.state.display()))?,
             person: person(),
             patience: StepPatience {
                 limit: std::time::Duration::from_mins(arguments.step_limit),
@@ -56,7 +55,6 @@ impl ReplacementSession {
 
     /// Shows the plan.
     pub(super) async fn plan(self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
-        let doing = "planning the replacement";
         let (own, others): (Vec<_>, Vec<_>) = self
             .unfinished()?
             .partition(|(_, progress)| progress.request.node == arguments.node);
@@ -73,12 +71,12 @@ impl ReplacementSession {
             .await?;
         let machines = machines::of_records(&records, &arguments.boot)?;
         let view = observe(&self.world(&machines), Some(&progress.case)).await;
-        let view = view.map_err(|error| Error::new(doing, error))?;
+        let view = view.doing("planning the replacement")?;
         let others: Vec<_> = others.into_iter().map(|(id, _)| id).collect();
         let plan = plan(&progress, &view, &others);
         if arguments.format.is_json() {
             let json = serde_json::to_string_pretty(&NodeReplacementPlan::from(&plan));
-            terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
+            terminal::print(&json.doing("writing JSON")?);
         } else {
             terminal::print(&plan_text::screen(&plan));
         }
@@ -87,11 +85,10 @@ impl ReplacementSession {
 
     /// Begins, continues or ends the replacement, while this command has the cluster's lease.
     pub(super) async fn perform(self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
-        let doing = "taking the lease of repairs";
         let holder = format!("{}, process {}", self.person, std::process::id());
         let (cluster, terms) = (&self.cluster, LeaseTerms::default());
         let lease = ClusterLease::take(cluster, &REPAIR_LEASE, &holder, terms).await;
-        let mut lease = lease.map_err(|error| Error::new(doing, error))?;
+        let mut lease = lease.doing("taking the lease of repairs")?;
         // Cut at any point, a run is continued by the next one.
         let ended = tokio::select! {
             ended = self.act(arguments) => ended,
@@ -162,7 +159,7 @@ impl ReplacementSession {
     /// Unfinished replacements by their ids.
     fn unfinished(&self) -> Result<impl Iterator<Item = (String, ReplacementProgress)>, Error> {
         let known = self.store.list();
-        let known = known.map_err(|error| Error::new("reading the journals", error))?;
+        let known = known.doing("reading the journals")?;
         let is_unfinished =
             |it: &(String, ReplacementProgress)| it.1.state == ReplacementState::Unfinished;
         Ok(known.into_iter().filter(is_unfinished))
@@ -181,8 +178,10 @@ impl ReplacementSession {
             None => &[],
         };
         let begun = self.store.begin(request, case, given, clock::now());
-        let doing = || format!("replacing {}", arguments.node);
-        Ok((begun.map_err(|error| Error::new(doing(), error))?, machines))
+        Ok((
+            begun.doing(|| format!("replacing {}", arguments.node))?,
+            machines,
+        ))
     }
 
     async fn proceed(
@@ -205,7 +204,7 @@ impl ReplacementSession {
             &progress.request.confirmed_off_by,
         ) {
             let confirmed = replacement.confirm_off(by, clock::now());
-            confirmed.map_err(|error| Error::new(doing(), error))?;
+            confirmed.doing(doing)?;
         }
         let case = &progress.case;
         let records = self.records(arguments, case, Some(&replacement)).await?;
@@ -215,7 +214,7 @@ impl ReplacementSession {
 
     fn resume(&self, id: &str) -> Result<OpenReplacement, Error> {
         let replacement = self.store.resume(id);
-        replacement.map_err(|error| Error::new(format!("continuing {id}"), error))
+        replacement.doing(|| format!("continuing {id}"))
     }
 
     fn request(&self, arguments: &NodeReplaceArgs) -> ReplacementRequest {
@@ -226,10 +225,10 @@ impl ReplacementSession {
         let doing = || format!("replacing {}", request.node);
         let machines = machines::none()?;
         let elected = observe_elected(&self.etcd).await;
-        elected.map_err(|error| Error::new(doing(), error))?;
+        elected.doing(doing)?;
         let view = observe(&self.world(&machines), None).await;
-        let view = view.map_err(|error| Error::new(doing(), error))?;
-        open_case(request, &view).map_err(|error| Error::new(doing(), error))
+        let view = view.doing(doing)?;
+        open_case(request, &view).doing(doing)
     }
 
     /// Records of both machines: saved ones, where the cluster may have none any more.
@@ -242,18 +241,14 @@ impl ReplacementSession {
         let doing = || format!("reading the records of {}", case.old.name);
         let (mut old, mut new) = (Vec::new(), Vec::new());
         if let Some(open) = open {
-            old = open
-                .saved_records()
-                .map_err(|error| Error::new(doing(), error))?;
-            new = open
-                .new_records()
-                .map_err(|error| Error::new(doing(), error))?;
+            old = open.saved_records().doing(doing)?;
+            new = open.new_records().doing(doing)?;
         } else if let Some(path) = &arguments.wish.records {
             new = new_records::read(path)?;
         }
         if old.is_empty() {
             let records = self.cluster.node_records(case).await;
-            let records = records.map_err(|error| Error::new(doing(), error))?;
+            let records = records.doing(doing)?;
             old = records.into_iter().map(record_template).collect();
         }
         if new.is_empty() && case.old.name == case.new.name {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use crate::up::settings::Settings;
 
@@ -28,7 +28,7 @@ impl Binaries {
     /// Errors: none found, or none of this version.
     pub(crate) fn find(wanted: Option<u32>) -> Result<Self, Error> {
         let doing = "finding Postgres";
-        let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
+        let settings = Settings::load(None).doing(doing)?;
         let candidates = match &settings.pg_bin {
             Some(folder) => vec![folder.clone()],
             None => candidates(&settings.path, &VERSIONED.map(Path::new)),

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::binaries::Binaries;
 use super::{roles, stale};
@@ -109,11 +109,10 @@ impl Cluster {
         let doing = "initialising the database";
         let part = directory.postgres().join("data.part");
         if part.exists() {
-            fs::remove_dir_all(&part).map_err(|e| Error::new(doing, e))?;
+            fs::remove_dir_all(&part).doing(doing)?;
         }
-        fs::create_dir(&part).map_err(|e| Error::new(doing, e))?;
-        fs::set_permissions(&part, fs::Permissions::from_mode(0o700))
-            .map_err(|e| Error::new(doing, e))?;
+        fs::create_dir(&part).doing(doing)?;
+        fs::set_permissions(&part, fs::Permissions::from_mode(0o700)).doing(doing)?;
         if let Some(account) = &self.account {
             account.own(&part)?;
         }
@@ -130,7 +129,7 @@ impl Cluster {
         self.session(&part, "postgres", &roles::first_statements(&password)?)?;
         write_atomic(&part.join(ROLES_MARK), b"", 0o600)?;
         // Last: a crash before leaves only the temporary name, which the next start removes.
-        fs::rename(&part, &self.data).map_err(|e| Error::new(doing, e))
+        fs::rename(&part, &self.data).doing(doing)
     }
 
     /// Migrates data of older versions, whose application role was the superuser.
@@ -170,7 +169,7 @@ fn data_version(data: &Path) -> Option<u32> {
 }
 
 fn read_password(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+    fs::read_to_string(path).doing(|| format!("reading {}", path.display()))
 }
 
 fn run(command: &mut Command, input: &str) -> Result<(), Error> {
@@ -186,7 +185,7 @@ fn run(command: &mut Command, input: &str) -> Result<(), Error> {
             }
             child.wait_with_output()
         })
-        .map_err(|e| Error::new(doing.clone(), e))?;
+        .doing(|| doing.clone())?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     // A single-user session continues after a failed statement and exits with success.

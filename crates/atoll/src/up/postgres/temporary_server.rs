@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use service::Error;
+use service::{Error, ResultExt as _};
 
 use super::Cluster;
 use crate::up::environment::{DB_NAME, DB_USER};
@@ -45,7 +45,7 @@ impl Cluster {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|e| Error::new(doing, e))?;
+            .doing(doing)?;
         let stderr = child.stderr.take();
         let serving = TemporaryServer { child };
         let mut last = VecDeque::new();
@@ -73,10 +73,7 @@ impl Cluster {
         command
             .args(["--format=custom", "--no-owner", "--no-privileges", DB_NAME])
             .stdin(Stdio::null())
-            .stdout(
-                file.try_clone()
-                    .map_err(|e| Error::new("saving the database", e))?,
-            );
+            .stdout(file.try_clone().doing("saving the database")?);
         finish(command, "saving the database")
     }
 
@@ -106,7 +103,7 @@ impl Cluster {
                 ),
             ));
         }
-        let password = fs::read_to_string(password).map_err(|e| Error::new(doing(), e))?;
+        let password = fs::read_to_string(password).doing(doing)?;
         let mut command = self.command(program);
         command
             .args(["--host=127.0.0.1", "--username", DB_USER, "--no-password"])
@@ -122,7 +119,7 @@ fn finish(mut command: std::process::Command, doing: &str) -> Result<(), Error> 
         .stderr(Stdio::piped())
         .spawn()
         .and_then(std::process::Child::wait_with_output)
-        .map_err(|e| Error::new(doing, e))?;
+        .doing(doing)?;
     if output.status.success() {
         return Ok(());
     }
