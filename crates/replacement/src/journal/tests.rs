@@ -350,7 +350,7 @@ fn driver() {
 #[test]
 fn no_entry_is_lost_by_any_fault_of_the_disk() {
     let campaign = Campaign {
-        driver: "replace::journal::tests::driver",
+        driver: "journal::tests::driver",
         state: |folder: &Path| {
             let store = ReplacementStore::open(folder).unwrap();
             let all = store.list().unwrap();
