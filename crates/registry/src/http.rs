@@ -128,23 +128,7 @@ async fn answer(app: &App, request: Request) -> Answer {
     if !allowed.contains(&method) {
         return Ok(not_allowed(&allowed));
     }
-    if is_copy && ![Method::GET, Method::HEAD].contains(&method) {
-        return Err(RegistryError::unsupported(
-            "the repository is a copy of another registry's: push and delete there",
-        ));
-    }
-    if let Some(why) = &app.read_only
-        && !method.is_safe()
-    {
-        let message = format!("the registry is read-only: {why}");
-        return Err(RegistryError::unsupported(&message));
-    }
-    let is_delete = method == Method::DELETE && !matches!(route, Route::Upload { .. });
-    if is_delete && !app.is_delete_enabled {
-        return Err(RegistryError::unsupported(
-            "deleting is switched off: REGISTRY_STORAGE_DELETE_ENABLED",
-        ));
-    }
+    check_enabled(app, &route, &method, is_copy)?;
     match (route, method) {
         (Route::Base, _) => {
             Ok(([(header::CONTENT_TYPE, "application/json")], "{}").into_response())
@@ -190,6 +174,33 @@ async fn answer(app: &App, request: Request) -> Answer {
         }
         (Route::Upload { name, id }, _) => uploads::status(&app.uploads, &name, id, &head).await,
     }
+}
+
+/// Refuses changes that the settings switch off.
+fn check_enabled(
+    app: &App,
+    route: &Route,
+    method: &Method,
+    is_copy: bool,
+) -> Result<(), RegistryError> {
+    if is_copy && ![Method::GET, Method::HEAD].contains(method) {
+        return Err(RegistryError::unsupported(
+            "the repository is a copy of another registry's: push and delete there",
+        ));
+    }
+    if let Some(why) = &app.read_only
+        && !method.is_safe()
+    {
+        let message = format!("the registry is read-only: {why}");
+        return Err(RegistryError::unsupported(&message));
+    }
+    let is_delete = *method == Method::DELETE && !matches!(route, Route::Upload { .. });
+    if is_delete && !app.is_delete_enabled {
+        return Err(RegistryError::unsupported(
+            "deleting is switched off: REGISTRY_STORAGE_DELETE_ENABLED",
+        ));
+    }
+    Ok(())
 }
 
 /// The route of a request. With the parameter `ns`, the repository has its local name.

@@ -126,30 +126,8 @@ pub(super) async fn put(
     head: &Parts,
     body: Body,
 ) -> Answer {
-    let origin = state.origins.of(head);
     let tags = tags(target, &head.uri)?;
-    let content_type = head
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| Some(value.to_str().ok()?.to_owned()));
-    let bytes = receive(body).await?;
-    // Hashing four megabytes takes longer than other requests should wait.
-    let validation = Arc::clone(&state.validation);
-    let parsed = tokio::task::spawn_blocking(move || {
-        let manifest = Manifest::parse(bytes, content_type.as_deref())?;
-        validation.check_urls(&manifest)?;
-        manifest.verify_signatures()?;
-        Ok(manifest)
-    });
-    let manifest = parsed
-        .await
-        .unwrap_or_else(|e| Err(model::Error::internal("reading a manifest", e)))
-        .map_err(|e| RegistryError::manifest(&e))?;
-    if !state.takes_schema1 && matches!(manifest.kind, Kind::Schema1 { .. }) {
-        return Err(RegistryError::unsupported(
-            "manifests of schema 1 are switched off: REGISTRY_COMPATIBILITY_SCHEMA1_ENABLED",
-        ));
-    }
+    let manifest = read_manifest(state, head, body).await?;
     let digest = match target {
         Target::Tag(_) => manifest.digest.clone(),
         Target::Digest(claimed) => checked(claimed, &manifest)?,
@@ -173,9 +151,52 @@ pub(super) async fn put(
     state
         .notifications
         .manifest(head, Action::Push, pushed, &tags);
+    let location = state.origins.of(head).manifest(name, &digest);
+    Ok(created(location, target, &digest, &manifest, &tags))
+}
+
+/// The manifest in the body of a push, checked by itself.
+async fn read_manifest(
+    state: &ManifestState,
+    head: &Parts,
+    body: Body,
+) -> Result<Manifest, RegistryError> {
+    let content_type = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| Some(value.to_str().ok()?.to_owned()));
+    let bytes = receive(body).await?;
+    // Hashing four megabytes takes longer than other requests should wait.
+    let validation = Arc::clone(&state.validation);
+    let parsed = tokio::task::spawn_blocking(move || {
+        let manifest = Manifest::parse(bytes, content_type.as_deref())?;
+        validation.check_urls(&manifest)?;
+        manifest.verify_signatures()?;
+        Ok(manifest)
+    });
+    let manifest = parsed
+        .await
+        .unwrap_or_else(|e| Err(model::Error::internal("reading a manifest", e)))
+        .map_err(|e| RegistryError::manifest(&e))?;
+    if !state.takes_schema1 && matches!(manifest.kind, Kind::Schema1 { .. }) {
+        return Err(RegistryError::unsupported(
+            "manifests of schema 1 are switched off: REGISTRY_COMPATIBILITY_SCHEMA1_ENABLED",
+        ));
+    }
+    Ok(manifest)
+}
+
+/// The response to a push, with the tags that came with a digest.
+fn created(
+    location: HeaderValue,
+    target: &Target,
+    digest: &Digest,
+    manifest: &Manifest,
+    tags: &[Tag],
+) -> Response {
     let headers = [
-        (header::LOCATION, origin.manifest(name, &digest)),
-        (CONTENT_DIGEST, blobs::digest_header(&digest)),
+        (header::LOCATION, location),
+        (CONTENT_DIGEST, blobs::digest_header(digest)),
         (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
     ];
     let mut response = (StatusCode::CREATED, headers).into_response();
@@ -184,13 +205,13 @@ pub(super) async fn put(
         response.headers_mut().insert(OCI_SUBJECT, subject);
     }
     if let Target::Digest(_) = target {
-        for tag in &tags {
+        for tag in tags {
             response
                 .headers_mut()
                 .extend(HeaderValue::from_str(tag.as_str()).map(|value| (OCI_TAG, value)));
         }
     }
-    Ok(response)
+    response
 }
 
 pub(super) async fn delete(
