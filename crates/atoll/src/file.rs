@@ -82,6 +82,15 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
+/// Whether this process runs as root.
+///
+/// Errors: /proc is not mounted.
+pub(crate) fn is_root() -> Result<bool, Error> {
+    fs::metadata("/proc/self")
+        .map(|metadata| metadata.uid() == 0)
+        .doing("reading /proc/self")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use api_server::Settings;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::KeyPair;
 use service::settings::env_lines;
 use service::{Error, ResultExt as _};
 use url::Url;
 
+use crate::env_file;
 use crate::file::read;
-use crate::pod::lifecycle;
 use crate::secrets::password;
-use crate::token;
 
 /// The first administrator.
 pub(crate) const ADMINISTRATOR: &str = "admin";
@@ -31,9 +33,19 @@ pub(crate) fn new_settings() -> Result<Vec<(String, String)>, Error> {
         (AUTH_TYPE.to_owned(), LOCAL.to_owned()),
         (SESSION_KEY.to_owned(), password()),
     ];
-    let keys = token::new_keys()?;
+    let keys = new_keys()?;
     settings.extend(keys.map(|(name, text)| (name.to_owned(), text)));
     Ok(settings)
+}
+
+/// Variables and their texts: PEM in base64, since a line of a file of settings has no line breaks.
+pub(crate) fn new_keys() -> Result<[(&'static str, String); 2], Error> {
+    let pair = KeyPair::generate();
+    let pair = pair.doing("generating a pair of keys")?;
+    Ok([
+        ("EC_PUBLIC_KEY_PEM", STANDARD.encode(pair.public_key_pem())),
+        ("EC_PRIVATE_KEY_PEM", STANDARD.encode(pair.serialize_pem())),
+    ])
 }
 
 /// Sets the authentication up in a file of settings. Keys that it has are kept.
@@ -55,7 +67,7 @@ pub(crate) fn enable(path: &Path) -> Result<(), Error> {
     }
     let mut missing = new_settings()?;
     missing.retain(|(name, _)| name == AUTH_TYPE || value(name).is_none_or(str::is_empty));
-    lifecycle::set(path, &missing)
+    env_file::set(path, &missing)
 }
 
 /// A link to the web UI at `base` that logs the user of that name in, once.

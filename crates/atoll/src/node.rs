@@ -11,11 +11,8 @@ mod replace;
 mod restore;
 mod status;
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand};
-use kubernetes::{ClusterAddress, KubernetesCluster};
-use service::{Error, ResultExt as _};
+use clap::Subcommand;
+use service::Error;
 
 /// Subcommands for nodes.
 #[derive(Debug, Clone, Subcommand)]
@@ -34,32 +31,6 @@ pub(crate) enum NodeCommand {
     Config(Box<config::NodeConfigArgs>),
     /// Write a live image that installs a node by itself, which then joins the cluster
     Image(Box<image::NodeImageArgs>),
-}
-
-/// The cluster of a command.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct ClusterArgs {
-    /// kubeconfig of an administrator; by default that of KUBECONFIG, or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig; by default the current one
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-}
-
-impl ClusterArgs {
-    /// Prepares the connection.
-    ///
-    /// Errors: the kubeconfig cannot be read, or lacks the context.
-    pub(crate) async fn connect(&self) -> Result<KubernetesCluster, Error> {
-        let cluster = KubernetesCluster::new(ClusterAddress {
-            kubeconfig: self.kubeconfig.as_deref(),
-            context: self.context.as_deref(),
-        });
-        cluster
-            .await
-            .doing("preparing the connection to the cluster")
-    }
 }
 
 /// Runs the subcommand.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use service::{Error, ResultExt as _};
 
-use crate::up::data_directory::is_root;
+use crate::file::is_root;
 
 const PROGRAM: &str = "podman";
 

@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 
 use api_server::Settings;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
-use rcgen::KeyPair;
 use service::{Error, ResultExt as _};
 
 use crate::web_address::web_text;
@@ -73,20 +70,10 @@ pub(crate) fn run(command: &TokenCommand) -> Result<(), Error> {
 }
 
 fn keys() -> Result<(), Error> {
-    for (name, text) in new_keys()? {
+    for (name, text) in log_in::new_keys()? {
         terminal::print(&format!("{name}={text}"));
     }
     Ok(())
-}
-
-/// Variables and their texts: PEM in base64, since a line of a file of settings has no line breaks.
-pub(crate) fn new_keys() -> Result<[(&'static str, String); 2], Error> {
-    let pair = KeyPair::generate();
-    let pair = pair.doing("generating a pair of keys")?;
-    Ok([
-        ("EC_PUBLIC_KEY_PEM", STANDARD.encode(pair.public_key_pem())),
-        ("EC_PRIVATE_KEY_PEM", STANDARD.encode(pair.serialize_pem())),
-    ])
 }
 
 fn user(arguments: &UserTokenArgs) -> Result<(), Error> {
@@ -117,7 +104,7 @@ mod tests {
 
     #[test]
     fn new_keys_sign_tokens() {
-        let keys = new_keys().unwrap();
+        let keys = log_in::new_keys().unwrap();
         let pairs = keys.iter().map(|(name, text)| (*name, text.as_str()));
         let lower: Vec<_> = pairs
             .map(|(name, text)| (name.to_lowercase(), text))

@@ -9,7 +9,7 @@ use service::{Error, ResultExt as _, shutdown};
 
 use super::bmcs::connector;
 use crate::catalog::table::table;
-use crate::node::ClusterArgs;
+use crate::cluster_args::ClusterArgs;
 use crate::{runtime, terminal};
 
 const DOING: &str = "controlling the hosts";

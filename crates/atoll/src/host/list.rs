@@ -8,7 +8,7 @@ use model::time::Timestamp;
 use service::{Error, ResultExt as _};
 
 use crate::catalog::table::table;
-use crate::node::ClusterArgs;
+use crate::cluster_args::ClusterArgs;
 use crate::{runtime, terminal};
 
 /// Arguments of `list`.

@@ -17,8 +17,8 @@ use super::answers::Answers;
 use super::archives::{self, BundledSet};
 use super::local_registry::LocalRegistry;
 use super::{RELEASE_IMAGES, SETTINGS};
+use crate::env_file;
 use crate::pod::compose::ComposeProject;
-use crate::pod::lifecycle;
 use crate::versions;
 
 /// Units: bytes. The entry of one boot image takes 200.
@@ -216,7 +216,7 @@ fn set(dir: &Path, values: &[(&str, String)]) -> Result<(), Error> {
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()))
         .collect();
-    lifecycle::set(&dir.join(SETTINGS), &values)
+    env_file::set(&dir.join(SETTINGS), &values)
 }
 
 fn entries(place: &str, text: &str) -> Result<Vec<Value>, Error> {

@@ -9,7 +9,7 @@ use kubernetes::{KubernetesCluster, PendingRequest};
 use replacement::{CsrApproval, CsrKind, CsrRefusal, ExpectedNode, decide_csrs};
 use service::Error;
 
-use super::ClusterArgs;
+use crate::cluster_args::ClusterArgs;
 use crate::{runtime, terminal};
 
 /// Interval of looking for requests.

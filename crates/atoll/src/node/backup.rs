@@ -7,8 +7,8 @@ use etcd::quorum::MemberRole;
 use etcd::{EtcdCluster, EtcdEndpoint, MAX_SNAPSHOT_BYTES, SnapshotFile, save_snapshot};
 use service::{Error, ResultExt as _};
 
-use super::ClusterArgs;
 use super::etcd::EtcdArgs;
+use crate::cluster_args::ClusterArgs;
 use crate::output_format::FormatArgs;
 use crate::{runtime, terminal};
 

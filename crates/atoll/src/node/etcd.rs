@@ -9,7 +9,8 @@ use kubernetes::EtcdAccess;
 use net::resolve::Resolver;
 use service::{Error, ResultExt as _};
 
-use super::{ClusterArgs, input};
+use super::input;
+use crate::cluster_args::ClusterArgs;
 use crate::terminal;
 
 const DOING: &str = "preparing the connection to etcd";

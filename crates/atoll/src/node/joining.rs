@@ -11,8 +11,8 @@ use ignition::{NodeConfig, SpecVersion};
 use kubernetes::NodeConfigSource;
 use service::Error;
 
-use super::ClusterArgs;
 use super::input;
+use crate::cluster_args::ClusterArgs;
 use crate::{runtime, terminal};
 
 /// Names of nodes, which are names of hosts, too: Linux takes 64 characters.

@@ -17,8 +17,8 @@ use service::Error;
 use url::Url;
 
 use self::session::ReplacementSession;
-use super::ClusterArgs;
 use super::etcd::EtcdArgs;
+use crate::cluster_args::ClusterArgs;
 use crate::host::boot::{disc_url, firmware_url};
 use crate::output_format::FormatArgs;
 use crate::runtime;

@@ -14,9 +14,9 @@ use etcd::{
 };
 use service::{Error, ResultExt as _};
 
-use super::ClusterArgs;
 use super::etcd::{EtcdArgs, observe_elected};
 use crate::catalog::table::table;
+use crate::cluster_args::ClusterArgs;
 use crate::{runtime, terminal};
 
 const DOING: &str = "restoring etcd";

@@ -7,9 +7,9 @@ use model::cluster_nodes::{CertificateReport, CsrReport, NodeReport, NodesReport
 use serde::Serialize;
 use service::{Error, ResultExt as _};
 
-use super::ClusterArgs;
 use super::etcd::EtcdArgs;
 use crate::catalog::table::table;
+use crate::cluster_args::ClusterArgs;
 use crate::output_format::FormatArgs;
 use crate::runtime;
 use crate::terminal;

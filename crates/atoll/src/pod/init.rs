@@ -9,11 +9,11 @@ use service::settings::env_lines;
 use service::{Error, ResultExt as _};
 
 use super::configmap::SETTINGS;
-use super::lifecycle;
 use super::proxy_settings::{self, PROXY_FOLDER};
 use crate::certificate::SiteAuthority;
 use crate::certs::LEAF_DAYS;
 use crate::certs::site::{SiteCertificate, SiteFiles};
+use crate::env_file;
 use crate::file::{folder, read, set_mode, write_atomic};
 use crate::host_name;
 use crate::secrets::{LOGINS, REGISTRY_USER, SecretFiles, registry_names};
@@ -217,7 +217,7 @@ fn add_names(path: &Path, names: &str) -> Result<(), Error> {
     if known.iter().any(|(name, _)| *name == NAMES_SETTING) {
         return Ok(());
     }
-    lifecycle::set(path, &[(NAMES_SETTING.to_owned(), names.to_owned())])?;
+    env_file::set(path, &[(NAMES_SETTING.to_owned(), names.to_owned())])?;
     terminal::notice(&format!(
         "{NAMES_SETTING}={names} added to {}: add the other names that users and hosts call the services by",
         path.display()

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use service::{Error, ResultExt as _};
+use service::Error;
 
 use super::compose::ComposeProject;
 use super::configmap::SETTINGS;
@@ -17,7 +17,7 @@ use super::container::{
     self, ContainerRun, ExistingContainer, by_service, ensure_network, ensure_volumes, existing,
     has_systemd, image_id, network,
 };
-use crate::file::rewrite_atomic;
+use crate::env_file;
 use crate::{podman, terminal};
 
 /// Timeout until all services are ready. PostgreSQL may recover from a crash first.
@@ -32,7 +32,7 @@ const REPLICA_LIMIT: u32 = 64;
 pub(crate) struct PodFolderArgs {
     /// Folder of the pod
     #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(super) dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 /// Arguments of `atoll pod up`.
@@ -84,7 +84,7 @@ fn parse_scale(text: &str) -> Result<(String, u32), String> {
 /// Starts services and waits until they are ready.
 ///
 /// Errors: those of podman; a service that is not ready in time, with the end of its log.
-pub(super) fn up(arguments: &PodUpArgs) -> Result<(), Error> {
+pub(crate) fn up(arguments: &PodUpArgs) -> Result<(), Error> {
     let project = ComposeProject::read(&arguments.folder.dir)?;
     for name in &arguments.services {
         project.service(name)?;
@@ -230,7 +230,7 @@ fn health(project: &ComposeProject, container: &ExistingContainer) -> Result<(),
 /// Prints containers with their health.
 ///
 /// Errors: those of podman; a container that is missing or not healthy.
-pub(super) fn status(folder: &PodFolderArgs) -> Result<(), Error> {
+pub(crate) fn status(folder: &PodFolderArgs) -> Result<(), Error> {
     let project = ComposeProject::read(&folder.dir)?;
     let containers = existing(&project.name)?;
     let services = by_service(&containers);
@@ -267,7 +267,7 @@ pub(super) fn status(folder: &PodFolderArgs) -> Result<(), Error> {
 /// Prints the logs of a service.
 ///
 /// Errors: those of podman.
-pub(super) fn logs(arguments: &PodLogsArgs) -> Result<(), Error> {
+pub(crate) fn logs(arguments: &PodLogsArgs) -> Result<(), Error> {
     let project = ComposeProject::read(&arguments.folder.dir)?;
     project.service(&arguments.service)?;
     let containers = existing(&project.name)?;
@@ -294,7 +294,7 @@ pub(super) fn logs(arguments: &PodLogsArgs) -> Result<(), Error> {
 /// Changes the number of replicas of one service, and of no other.
 ///
 /// Errors: a service that runs once; those of podman.
-pub(super) fn scale(arguments: &PodScaleArgs) -> Result<(), Error> {
+pub(crate) fn scale(arguments: &PodScaleArgs) -> Result<(), Error> {
     let (name, replicas) = &arguments.scale;
     let project = ComposeProject::read(&arguments.folder.dir)?;
     let service = project.service(name)?;
@@ -305,7 +305,7 @@ pub(super) fn scale(arguments: &PodScaleArgs) -> Result<(), Error> {
         )
     })?;
     let path = project.folder.join(SETTINGS);
-    set(&path, &[(variable.to_owned(), replicas.to_string())])?;
+    env_file::set(&path, &[(variable.to_owned(), replicas.to_string())])?;
     resize(&project, name, *replicas, false)?;
     wait_ready(&project, &[name])?;
     terminal::print(&format!(
@@ -313,32 +313,6 @@ pub(super) fn scale(arguments: &PodScaleArgs) -> Result<(), Error> {
         path.display()
     ));
     Ok(())
-}
-
-/// Sets variables in an env file: their lines are replaced, others kept.
-///
-/// Errors: it cannot be read or written.
-pub(crate) fn set(path: &Path, values: &[(String, String)]) -> Result<(), Error> {
-    let text = std::fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
-    rewrite_atomic(path, with_values(&text, values).as_bytes(), 0o600)
-}
-
-/// The text of an env file with these values: their lines are replaced, others kept.
-pub(super) fn with_values(text: &str, values: &[(String, String)]) -> String {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    for (name, value) in values {
-        let new = format!("{name}={value}");
-        let is_own = |line: &&mut String| {
-            line.split_once('=')
-                .is_some_and(|(own, _)| own.trim() == name)
-        };
-        // The last line counts.
-        match lines.iter_mut().rev().find(is_own) {
-            Some(line) => *line = new,
-            None => lines.push(new),
-        }
-    }
-    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -365,7 +339,7 @@ mod tests {
         std::fs::write(&path, "# A=0\nA=1\nB=2").unwrap();
         let values = [("A", "x=y"), ("C", "3")];
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        set(&path, &values).unwrap();
+        env_file::set(&path, &values).unwrap();
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),
             "# A=0\nA=x=y\nB=2\nC=3\n"

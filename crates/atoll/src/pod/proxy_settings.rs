@@ -10,7 +10,7 @@ use service::settings::env_lines;
 
 use super::configmap::SETTINGS;
 use super::init::{DOMAIN, write_settings};
-use super::lifecycle;
+use crate::env_file;
 use crate::file::read;
 use crate::file::rewrite_atomic;
 use crate::terminal;
@@ -43,8 +43,8 @@ pub(crate) fn set(dir: &Path, values: &[(String, String)]) -> Result<(), Error> 
         .cloned()
         .partition(|(name, _)| is_of_proxy(name))
         .into();
-    lifecycle::set(&dir.join(SETTINGS), &others)?;
-    lifecycle::set(&dir.join(PROXY_SETTINGS), &of_proxy)
+    env_file::set(&dir.join(SETTINGS), &others)?;
+    env_file::set(&dir.join(PROXY_SETTINGS), &of_proxy)
 }
 
 /// Writes the file unless it exists, with the settings that an earlier version had in `.env`.
@@ -68,7 +68,7 @@ pub(super) fn ensure(dir: &Path, domain: &str) -> Result<(), Error> {
         .cloned()
         .collect();
     values.retain(|(name, _)| name != super::init::DOMAIN_SETTING);
-    let text = lifecycle::with_values(&TEMPLATE.replace(DOMAIN, domain), &values);
+    let text = env_file::with_values(&TEMPLATE.replace(DOMAIN, domain), &values);
     write_settings(&path, &text, READABLE)?;
     if moved.is_empty() {
         return Ok(());

@@ -42,7 +42,7 @@ pub(crate) struct PodQuadletArgs {
 /// Writes units and the variables of each service, and prints the next steps.
 ///
 /// Errors: podman has no generator; files that cannot be read or written.
-pub(super) fn run(arguments: &PodQuadletArgs) -> Result<(), Error> {
+pub(crate) fn run(arguments: &PodQuadletArgs) -> Result<(), Error> {
     let project = ComposeProject::read(&arguments.pod.dir)?;
     let version = podman::run(&["version", "--format", "{{.Client.Version}}"])?;
     check_generator(version.trim(), &project.folder.display().to_string())?;

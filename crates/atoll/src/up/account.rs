@@ -6,7 +6,7 @@ use std::path::Path;
 
 use service::{Error, ResultExt as _};
 
-use crate::up::data_directory::is_root;
+use crate::file::is_root;
 
 /// Users to choose from, in order of preference.
 const NAMES: [&str; 2] = ["postgres", "nobody"];

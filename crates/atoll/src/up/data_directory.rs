@@ -1,14 +1,14 @@
 //! Paths and permissions in the data directory, and its lock.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use service::{Error, ResultExt as _};
 
 use super::settings::Settings;
-use crate::file::folder;
+use crate::file::{folder, is_root};
 use crate::secrets::LOGINS;
 
 /// The data directory of one installation.
@@ -127,15 +127,6 @@ impl DataDirectory {
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.root.join("logs").join(format!("{name}.log"))
     }
-}
-
-/// Whether this process runs as root.
-///
-/// Errors: /proc is not mounted.
-pub(crate) fn is_root() -> Result<bool, Error> {
-    fs::metadata("/proc/self")
-        .map(|metadata| metadata.uid() == 0)
-        .doing("reading /proc/self")
 }
 
 /// Lock on a data directory. The kernel releases it with the process.

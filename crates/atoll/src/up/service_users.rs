@@ -14,9 +14,10 @@ use std::process::Command;
 use service::{Error, ResultExt as _};
 
 use super::account::{Account, passwd};
-use super::data_directory::{DataDirectory, is_root};
+use super::data_directory::DataDirectory;
 use super::service::ServiceName;
 use super::settings::Settings;
+use crate::file::is_root;
 use crate::file::set_mode;
 use crate::secrets::SecretFiles;
 
