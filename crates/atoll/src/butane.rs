@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use ignition::butane::{ButaneOptions, LocalFiles, translate};
-use ignition::tree::MAX_BYTES;
 use ignition::{ProblemClass, ProblemList};
+use located_yaml::v1_2::MAX_BYTES;
 use service::{Error, ResultExt as _};
 
 use self::local_folder::LocalFolder;

@@ -32,5 +32,5 @@ pub use advice::Advice;
 pub use check::PackageProblems;
 pub use document::{Document, DocumentOrigin, PACKAGE};
 pub use problem::{CatalogProblem, CatalogProblems, Rule};
-pub use read::{MAX_DOCUMENT_BYTES, cores, located, read, read_files, yaml_to_json};
+pub use read::{MAX_DOCUMENT_BYTES, cores, read, read_files, yaml_to_json};
 pub use walk::{FolderWalk, walk};

@@ -7,7 +7,6 @@ mod batch;
 mod cut;
 mod file;
 mod head;
-mod text;
 mod yaml;
 
 use std::num::NonZeroUsize;
@@ -20,7 +19,7 @@ use self::batch::{Batch, BatchSink};
 pub use self::cut::MAX_DOCUMENT_BYTES;
 use self::file::{FileContent, FileSource};
 use self::head::head;
-pub use self::yaml::{located, to_json as yaml_to_json};
+pub use self::yaml::to_json as yaml_to_json;
 use crate::normal::JsonWriter;
 use crate::{CatalogProblem, CatalogProblems, Document, DocumentOrigin, Rule, walk};
 

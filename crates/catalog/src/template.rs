@@ -17,12 +17,13 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use located_yaml::v1_1::{self, Position};
+
 use self::arrange::arranged;
 use self::basic::BasicTemplate;
 use self::fields::Misfit;
 use self::semver::SemverTemplate;
 use self::substitutes::SubstitutesTemplate;
-use crate::located::{self, Position};
 use crate::registry_v1::RenderedBundle;
 use crate::{CatalogProblems, Document};
 
@@ -105,7 +106,7 @@ impl Template {
                 why: wrong.why,
             }
         };
-        let root = located::read(own).map_err(|e| misfit(Misfit::new(e.place, e.why)))?;
+        let root = v1_1::read(own).map_err(|e| misfit(Misfit::new(e.place, e.why)))?;
         let file = &document.origin.file;
         let kind = match document.schema.as_str() {
             BASIC => BasicTemplate::read(&root, document, first).map(TemplateKind::Basic),

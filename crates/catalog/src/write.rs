@@ -4,9 +4,10 @@ mod folder;
 mod json;
 #[cfg(test)]
 mod tests;
-mod yaml;
 
 use std::io::{self, Write};
+
+use located_yaml::portable;
 
 use crate::Document;
 use crate::schema::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE};
@@ -36,7 +37,7 @@ impl CatalogFormat {
 pub fn document(json: &str, format: CatalogFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
         CatalogFormat::Json => json::write(json, out),
-        CatalogFormat::Yaml => yaml::write(json, out),
+        CatalogFormat::Yaml => portable::write(json, out),
     }
 }
 

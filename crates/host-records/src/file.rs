@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catalog::located::{Located, Position, Value, read};
+use located_yaml::v1_1::{Located, Position, Value, read};
 
 use super::node::RecordNode;
 use super::split;

@@ -28,8 +28,8 @@ mod schema;
 
 pub use rules::network::static_network::NetworkFile;
 
-use catalog::located::{Position, Value};
-use ignition::tree::{SourcePosition, from_yaml};
+use located_yaml::v1_1::{Position, Value};
+use located_yaml::v1_2::{SourcePosition, from_yaml};
 use rules::network::static_network::{keyfiles, problems};
 
 use crate::check::finding::FindingList;

@@ -1,6 +1,6 @@
 //! One record of a file, with the positions of its members.
 
-use catalog::located::{Located, Position, Value};
+use located_yaml::v1_1::{Located, Position, Value};
 use serde::de::DeserializeOwned;
 
 use super::tree::{InOrder, member, members};

@@ -1,6 +1,6 @@
 //! Documents of a text: those of a YAML stream, or JSON objects one after the other.
 
-use catalog::located::Position;
+use located_yaml::v1_1::Position;
 use serde::de::IgnoredAny;
 
 /// The text of one document.
@@ -138,7 +138,7 @@ impl Cutter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use catalog::located::read;
+    use located_yaml::v1_1::read;
     use proptest::prelude::*;
 
     use super::*;

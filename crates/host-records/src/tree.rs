@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use catalog::located::{Located, LocatedMember, Value};
-use catalog::write::{CatalogFormat, document};
+use located_yaml::portable;
+use located_yaml::v1_1::{Located, LocatedMember, Value};
 use serde::ser::{Error as _, SerializeMap as _};
 use serde::{Serialize, Serializer};
 
@@ -34,7 +34,7 @@ pub fn json_text(value: &Located) -> Result<String, String> {
 pub fn yaml_text(value: &Located) -> Result<String, String> {
     let json = serde_json::to_string(&InOrder(value)).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
-    document(&json, CatalogFormat::Yaml, &mut text).map_err(|error| error.to_string())?;
+    portable::write(&json, &mut text).map_err(|error| error.to_string())?;
     String::from_utf8(text).map_err(|error| error.to_string())
 }
 

@@ -27,6 +27,8 @@ mod yaml;
 
 pub use files::{LocalEntry, LocalEntryKind, LocalFiles, MAX_LOCAL_BYTES, MAX_TREE_ENTRIES};
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition, from_yaml};
+
 use desugar::Desugarer;
 use files::FileReader;
 use spec::ButaneSpec;
@@ -36,7 +38,6 @@ use crate::document::ConfigDocument;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::schema::TANG;
-use crate::tree::{ConfigMember, ConfigNode, NodeValue, SourcePosition, from_yaml};
 use crate::validate::validate;
 
 /// Options of a translation.
@@ -271,12 +272,12 @@ fn check_configuration(
 mod tests {
     use std::fmt::Write as _;
 
+    use located_yaml::v1_2::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::files::tests::MemoryFiles;
     use super::*;
-    use crate::tree::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
     const HEAD: &str = "variant: fcos\nversion: 1.6.0\n";
 

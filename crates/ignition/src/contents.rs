@@ -1,10 +1,10 @@
 //! The bytes of files inside a configuration, with their hash verified.
 
+use located_yaml::v1_2::ConfigNode;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::config::{Resource, Verification};
 use crate::document::ConfigDocument;
-use crate::tree::ConfigNode;
 use crate::{Error, data_url};
 
 impl Verification {

@@ -1,10 +1,11 @@
 //! Conversion between versions of the specification.
 
+use located_yaml::v1_2::{ConfigNode, NodeValue};
+
 use crate::config::SpecVersion;
 use crate::document::ConfigDocument;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::shape::shape;
-use crate::tree::{ConfigNode, NodeValue};
 use crate::validate::{SPECIAL_BITS, validate};
 
 /// The first version that applies set-user-id, set-group-id and sticky bits.

@@ -1,5 +1,6 @@
 //! A configuration as Ignition reads it: a tree that the table describes, with its version.
 
+use located_yaml::v1_2::{ConfigNode, from_json};
 use serde_json::Value;
 
 use crate::Error;
@@ -8,7 +9,6 @@ use crate::foreign::kind_of_bytes;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::shape::shape;
-use crate::tree::{ConfigNode, from_json};
 use crate::validate::validate;
 use crate::version::{SpecVersion, find_version};
 

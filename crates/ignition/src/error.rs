@@ -1,7 +1,8 @@
 //! Errors of configurations, data URLs and archives.
 
+use located_yaml::v1_2::SourcePosition;
+
 use crate::problem::IgnitionProblem;
-use crate::tree::SourcePosition;
 
 /// An invalid input, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Files of other kinds that people give in place of an Ignition configuration: a refusal names the kind and the way out.
 
-use crate::tree::ConfigNode;
+use located_yaml::v1_2::ConfigNode;
 
 const BUTANE: &str =
     "this is a Butane document: translate it into Ignition first, as by `atoll butane`";

@@ -27,7 +27,6 @@ mod redact;
 pub mod schema;
 mod shape;
 mod summary;
-pub mod tree;
 mod validate;
 mod version;
 

@@ -4,9 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode};
+
 use crate::document::ConfigDocument;
 use crate::schema::{CONFIG, ListMerging, MemberSchema, ObjectSchema, ValueKind};
-use crate::tree::{ConfigMember, ConfigNode};
 use crate::{Error, IgnitionConfig};
 
 /// Merges `child` over `parent`: the child wins. The result has the higher version.

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use located_yaml::v1_2::SourcePosition;
+
 use crate::Error;
-use crate::tree::SourcePosition;
 
 /// Problems reported for one configuration; more are counted.
 pub const MAX_PROBLEMS: usize = 1000;

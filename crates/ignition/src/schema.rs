@@ -12,8 +12,9 @@ pub use tables::{
     PROXY, RAID, REFERENCE, REFERENCES, RESOURCE, STORAGE, SYSTEMD, TANG, TLS, UNIT, VERIFICATION,
 };
 
+use located_yaml::v1_2::ConfigNode;
+
 use crate::config::SpecVersion;
-use crate::tree::ConfigNode;
 
 /// An object of the specification.
 #[derive(Debug)]

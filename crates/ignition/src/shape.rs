@@ -1,10 +1,11 @@
 //! The strict check: members, versions and types, by the table. Gives the tree that Ignition sees.
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
+
 use crate::config::SpecVersion;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::schema::{CONFIG, MemberSchema, ObjectSchema, ValueKind, butane_name};
-use crate::tree::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
 
 /// Checks a document of `version`, and reads it as Ignition does: without null and unknown members, a member that
 /// comes twice merged into one, names in their own case.
@@ -226,10 +227,10 @@ fn overlay(target: &mut ConfigNode, value: ConfigNode) {
 
 #[cfg(test)]
 mod tests {
+    use located_yaml::v1_2::from_json;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::tree::from_json;
 
     fn shaped(text: &str, version: SpecVersion) -> (Value, Vec<String>) {
         let mut problems = ProblemList::default();

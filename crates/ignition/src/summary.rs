@@ -2,11 +2,11 @@
 
 mod text;
 
+use located_yaml::v1_2::ConfigNode;
 use serde::Serialize;
 
 use crate::config::{Resource, SpecVersion};
 use crate::document::ConfigDocument;
-use crate::tree::ConfigNode;
 
 /// Units: bytes. Contents unpacked for one summary; stops many bombs in one configuration.
 const MAX_UNPACKED: u64 = 256 * 1024 * 1024;

@@ -15,11 +15,12 @@ mod systemd;
 mod unit_syntax;
 mod walk;
 
+use located_yaml::v1_2::ConfigNode;
+
 use crate::config::SpecVersion;
 use crate::path::NodePath;
 use crate::problem::ProblemList;
 use crate::schema::{self, ObjectSchema};
-use crate::tree::ConfigNode;
 use node::CheckedNode;
 pub(crate) use storage::SPECIAL_BITS;
 

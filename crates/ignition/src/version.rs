@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use located_yaml::v1_2::{ConfigNode, SourcePosition};
 use serde::{Deserialize, Serialize};
 
 use crate::foreign::{kind_of_document, version_remedy};
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList, quoted};
 use crate::shape::is_same_folded;
-use crate::tree::{ConfigNode, SourcePosition};
 
 /// A version of the specification, lowest first.
 #[derive(

@@ -1,6 +1,6 @@
 //! Site files without their secrets, which rehearsals do not need: for programs that store a request.
 
-use ignition::tree::ConfigNode;
+use located_yaml::v1_2::ConfigNode;
 use serde_json::{Map, Value, json};
 use url::Url;
 

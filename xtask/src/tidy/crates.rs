@@ -16,6 +16,7 @@ const SERVERS: &[&str] = &[
 const LOW: &[&str] = &[
     "model",
     "concurrency",
+    "located-yaml",
     "rules",
     "ignition",
     "net",
@@ -127,6 +128,12 @@ static DENIED: &[Deny] = &[
         why: "concurrency does not know what is locked, called or read",
     },
     Deny {
+        from: &["located-yaml"],
+        on: &["model", "rules", "ignition", "catalog", "durable", "tokio"],
+        but: &[],
+        why: "located-yaml knows texts and positions, not their meaning",
+    },
+    Deny {
         from: LOW,
         on: &["axum", "sqlx", "service"],
         but: &[],
@@ -164,7 +171,7 @@ static DENIED: &[Deny] = &[
     },
     Deny {
         from: &["host-records"],
-        on: &["kube", "reqwest", "tokio", "etcd"],
+        on: &["kube", "reqwest", "tokio", "etcd", "catalog"],
         but: &[],
         why: "host-records is records and what they mean: no async, no network",
     },

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
+use ::catalog::DocumentOrigin;
 use ::catalog::image::FOLDER_LABEL;
 use ::catalog::registry_v1::{
     self, BYTES_LIMIT, BundleFolder, FILES_LIMIT, PACKAGE_LABEL, RenderedBundle,
 };
 use ::catalog::template::{Bundles, TemplateImage};
-use ::catalog::{DocumentOrigin, located::Position};
 use catalog_server::Staging;
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use located_yaml::v1_1::Position;
 use oci::Reference;
 use oci_client::image::{FolderLimits, ImageLocation};
 use service::Error;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ignition::ConfigDocument;
-use ignition::tree::MAX_BYTES;
+use located_yaml::v1_2::MAX_BYTES;
 use service::{Error, ResultExt as _};
 
 use crate::file::write_atomic;

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::str;
 use std::sync::Arc;
 
+use located_yaml::text::repaired;
+
 use super::batch::{BatchSink, ReceiverDropped};
 use super::cut::{CutError, Input, MAX_DOCUMENT_BYTES, SEPARATOR};
 use super::head::head;
-use super::text::repaired;
 use super::yaml;
 use crate::normal::JsonWriter;
 use crate::schema::is_core;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::text::shown;
+use located_yaml::text::shown;
+
 use crate::normal::{JsonWriter, unescaped};
 
 /// Most problems reported per document.

@@ -1,17 +1,9 @@
-//! YAML 1.1 as sigs.k8s.io/yaml reads it, converted to the normal form.
-//!
-//! A document is parsed to a flat list of nodes first: anchored nodes are written again for each alias.
+//! YAML 1.1 converted to the normal form.
 
-mod error;
 mod expand;
-pub mod located;
-mod nodes;
-mod quoted;
-mod scalar;
 
-pub use self::error::{Position, YamlError};
-use self::nodes::Nodes;
-use self::quoted::Reindented;
+use located_yaml::v1_1::{Nodes, YamlError, with_nodes};
+
 use super::cut::MAX_DOCUMENT_BYTES;
 use crate::normal::{JsonWriter, Malformed, Style};
 
@@ -22,24 +14,6 @@ const UNSEPARATED: &str =
 /// Writes the single document of `text`; returns its first line, `None` for an empty or null document.
 pub(super) fn read(text: &str, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {
     with_nodes(text, UNSEPARATED, |nodes| write(nodes, writer))
-}
-
-/// Calls `work` with the nodes of the single document of `text`; `beyond` is the error for a second one.
-fn with_nodes<T>(
-    text: &str,
-    beyond: &'static str,
-    work: impl FnOnce(&Nodes<'_>) -> Result<T, YamlError>,
-) -> Result<T, YamlError> {
-    match nodes::read(text, beyond) {
-        Ok(nodes) => work(&nodes),
-        Err(wrong) => match Reindented::new(text) {
-            Some(deepened) => match nodes::read(&deepened.text, beyond) {
-                Ok(nodes) if deepened.is_harmless(nodes.quoted()) => work(&nodes),
-                _ => Err(wrong),
-            },
-            None => Err(wrong),
-        },
-    }
 }
 
 fn write(nodes: &Nodes<'_>, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {

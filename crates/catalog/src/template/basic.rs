@@ -1,11 +1,11 @@
 //! Basic templates: documents of a catalog, in which bundles have an image only.
 
+use located_yaml::v1_1::Located;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::fields::{Misfit, filled, list, member, members};
 use super::{Bundles, TemplateImage};
-use crate::located::Located;
 use crate::schema::decode::decode;
 use crate::schema::{
     BUNDLE, BundleDocument, CHANNEL, ChannelDocument, DEPRECATIONS, DeprecationsDocument, PACKAGE,

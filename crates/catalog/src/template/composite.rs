@@ -1,10 +1,11 @@
 //! Composite templates: components of catalogs, each by a template in a file of its own. Source: operator-registry
 //! until v1.49, `alpha/template/composite`.
 
+use located_yaml::v1_1::Located;
+
 use super::TemplateImage;
 use super::fields::{Misfit, filled, list, member, members, only, text};
 use super::{BASIC, SEMVER};
-use crate::located::Located;
 
 /// A composite template.
 #[derive(Debug)]

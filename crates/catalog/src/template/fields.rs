@@ -1,7 +1,8 @@
 //! Members of templates, with their places. Names match in any case, since early documentation had them in upper case.
 
+use located_yaml::v1_1::{Located, LocatedMember, Position, Value};
+
 use super::TemplateImage;
-use crate::located::{Located, LocatedMember, Position, Value};
 use crate::schema::decode::is_same_folded;
 
 /// A member that does not fit.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use located_yaml::v1_1::{Located, Position};
 use serde_json::{Value, json};
 
 use super::fields::{Misfit, boolean, filled, list, member, members, only, text};
 use super::legacy_release::package_property;
 use super::{Bundles, TemplateImage};
-use crate::located::{Located, Position};
 use crate::registry_v1::RenderedBundle;
 use crate::schema::{CHANNEL, PACKAGE};
 use crate::version::BundleVersion;

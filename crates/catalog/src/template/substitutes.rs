@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use located_yaml::v1_1::Located;
 use serde_json::{Value, json};
 
 use super::basic::entries;
@@ -10,7 +11,6 @@ use super::fields::{Misfit, filled, list, member, members};
 use super::legacy_release::package_property;
 use super::{Bundles, TemplateImage};
 use crate::content::PackageModel;
-use crate::located::Located;
 use crate::schema::decode::{decode, is_same_folded};
 use crate::schema::{BUNDLE, CHANNEL, ChannelDocument};
 use crate::{CatalogProblems, Document, read};

@@ -75,7 +75,7 @@ fn hardware_volume(host: &RecordNode<'_>, index: &str, findings: &mut FindingLis
         findings.error(host, &at("controller"), reason, "add the controller");
     }
     let number = host.get(&at("numberOfPhysicalDisks"));
-    if let Some(catalog::located::Value::Integer(number)) = number.map(|it| &it.value)
+    if let Some(located_yaml::v1_1::Value::Integer(number)) = number.map(|it| &it.value)
         && usize::try_from(*number) != Ok(disks)
     {
         let reason = format!("{number} is not the number of physicalDisks, {disks}");

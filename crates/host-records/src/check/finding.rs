@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use catalog::located::Position;
+use located_yaml::v1_1::Position;
 use serde::Serialize;
 
 use crate::{BrokenDocument, RecordFile, RecordNode};

@@ -1,6 +1,6 @@
 //! Kind and API version.
 
-use catalog::located::Value;
+use located_yaml::v1_1::Value;
 
 use super::finding::{FindingList, shown};
 use super::scope::CheckScope;

@@ -62,7 +62,7 @@ pub(super) fn labels(
     let has_it = machine
         .list(path)
         .iter()
-        .any(|it| matches!(&it.value, catalog::located::Value::Text(text) if *text == finalizer));
+        .any(|it| matches!(&it.value, located_yaml::v1_1::Value::Text(text) if *text == finalizer));
     if !has_it {
         let reason = format!("{finalizer} is missing: a deletion would not wait for the host");
         findings.warning(machine, path, reason, "add it");

@@ -1,6 +1,6 @@
 //! Secrets of BMCs. No finding shows a value.
 
-use catalog::located::Value;
+use located_yaml::v1_1::Value;
 
 use super::finding::FindingList;
 use super::scope::CheckScope;

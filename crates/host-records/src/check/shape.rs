@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use catalog::located::{Located, Position, Value};
+use located_yaml::v1_1::{Located, Position, Value};
 
 use super::finding::{FindingList, FindingSeverity, shown};
 use super::schema::{self, FieldKind, FieldSupport, ObjectSchema, RecordField};

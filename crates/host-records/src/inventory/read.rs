@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use catalog::located::{Located, Position, Value};
+use located_yaml::v1_1::{Located, Position, Value};
 use secrecy::SecretString;
 
 use super::places::HostPlaces;

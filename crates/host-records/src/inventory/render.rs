@@ -47,7 +47,7 @@ impl RenderedHost {
     }
 
     // Rendered records have no numbers that JSON lacks.
-    fn text(&self, text: impl Fn(&catalog::located::Located) -> String) -> String {
+    fn text(&self, text: impl Fn(&located_yaml::v1_1::Located) -> String) -> String {
         self.records.documents.iter().map(text).collect()
     }
 }

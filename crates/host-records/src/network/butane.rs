@@ -1,8 +1,8 @@
 //! The specification's input: a Butane document with keyfiles, and the name of the host.
 
-use catalog::located::{Position, Value};
 use ignition::butane::{ButaneOptions, translate};
 use ignition::{IgnitionConfig, IgnitionFile, ProblemClass};
+use located_yaml::v1_1::{Position, Value};
 use rules::network::static_network::NetworkFile;
 
 use super::{KEYFILE_FOLDER, MAX_INTERFACES, NodeNetwork};

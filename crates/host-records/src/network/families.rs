@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use catalog::located::Value;
 use ipnet::IpNet;
+use located_yaml::v1_1::Value;
 
 use super::interfaces::InterfaceSource;
 use crate::SUBDOMAIN;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use catalog::located::{Located, Value};
+use located_yaml::v1_1::{Located, Value};
 
 use super::MAX_INTERFACES;
 use super::families::{self, FamilyMethod, FamilySettings, is_domain};

@@ -1,6 +1,6 @@
 //! Links below the addresses: ethernet, bond, VLAN.
 
-use catalog::located::Value;
+use located_yaml::v1_1::Value;
 
 use super::interfaces::InterfaceSource;
 use crate::check::finding::{FindingList, shown};

@@ -1,9 +1,10 @@
 //! `boot_device`: the boot disk mirrored on several disks, and its root encrypted.
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode, SourcePosition};
+
 use super::check::CheckedObject;
 use super::node::{flag, number, object, text, texts};
 use super::spec::ButaneSpec;
-use crate::tree::{ConfigMember, ConfigNode, SourcePosition};
 
 /// Partition types of GPT.
 const RESERVED: &str = "8DA63339-0007-60C0-C436-083AC8230908";

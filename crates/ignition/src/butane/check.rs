@@ -2,6 +2,8 @@
 //!
 //! Source: coreos/butane, validate.go of base/v0_1 to base/v0_7, config/fcos and config/openshift.
 
+use located_yaml::v1_2::{ConfigNode, SourcePosition};
+
 use super::boot_device;
 use super::embedded;
 use super::keys::{self, BOOT_DEVICE, GRUB_USER, KeyKind, OPENSHIFT, TREE, is_same};
@@ -12,7 +14,6 @@ use crate::problem::{ProblemClass, ProblemList};
 use crate::schema::{
     CONFIG, DIRECTORY, DROPIN, FILE, FILESYSTEM, ObjectSchema, REFERENCE, RESOURCE, UNIT, ValueKind,
 };
-use crate::tree::{ConfigNode, SourcePosition};
 
 /// The disk of the root file system.
 const BOOT_DISK: &str = "/dev/disk/by-id/coreos-boot-disk";

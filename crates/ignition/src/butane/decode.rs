@@ -1,12 +1,13 @@
 //! The keys and types of a Butane document. Gives the tree that the translation sees: known keys without nulls,
 //! values of their types.
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, ScalarKind};
+
 use super::keys::{self, KeyKind, is_optional_record};
 use super::spec::ButaneSpec;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::schema::{CONFIG, ObjectSchema, ValueKind};
-use crate::tree::{ConfigMember, ConfigNode, NodeValue, ScalarKind};
 
 /// Words for booleans besides those of YAML 1.2. Source: go-yaml v3, `decode.go`.
 const YES: [&str; 8] = ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"];
@@ -203,10 +204,10 @@ fn truncated(value: f64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use located_yaml::v1_2::from_yaml;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::tree::from_yaml;
 
     fn decoded(body: &str) -> (Value, Vec<String>) {
         let spec = ButaneSpec::find("openshift", "4.14.0").unwrap();

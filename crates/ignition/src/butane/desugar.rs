@@ -1,5 +1,7 @@
 //! From keys of Butane to members of Ignition: names, contents and texts from local files.
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode, SourcePosition};
+
 use super::files::FileReader;
 use super::keys::{self, KeyKind, is_optional_record, is_same};
 use super::node::{set, text};
@@ -12,7 +14,6 @@ use crate::schema::{
     CLEVIS_CUSTOM, CONFIG, DROPIN, ObjectSchema, PARTITION, PASSWD_USER, REFERENCE, RESOURCE, UNIT,
     ValueKind,
 };
-use crate::tree::{ConfigMember, ConfigNode, SourcePosition};
 
 /// Required texts that Ignition does not write when they are missing, since this version.
 const OPTIONAL_SINCE_3_3: [&str; 2] = ["level", "target"];
@@ -225,7 +226,7 @@ fn is_omitted(
     schema: &'static ObjectSchema,
     spec: &ButaneSpec,
 ) -> bool {
-    use crate::tree::NodeValue::{List, Object, Scalar};
+    use located_yaml::v1_2::NodeValue::{List, Object, Scalar};
     let is_kept = is_optional_record(schema, name, spec);
     match &value.value {
         Object(members) => members.is_empty() && !is_kept,

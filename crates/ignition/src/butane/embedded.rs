@@ -1,10 +1,11 @@
 //! Ignition configurations inside a Butane document: `ignition.config.merge[].inline` and `replace.inline`.
 
+use located_yaml::v1_2::{ConfigNode, from_json};
+
 use super::check::CheckedObject;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::shape::shape;
-use crate::tree::{ConfigNode, from_json};
 use crate::validate::validate;
 use crate::version::SpecVersion;
 

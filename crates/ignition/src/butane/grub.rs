@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode};
+
 use super::desugar::set_encoded;
 use super::node::{object, text};
 use super::resource::AutoCompression;
-use crate::tree::{ConfigMember, ConfigNode};
 
 /// The storage that `grub` describes; none without users. `grub` was checked.
 ///

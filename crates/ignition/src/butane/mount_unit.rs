@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode};
+
 use super::node::{flag as boolean, object, text};
 use super::spec::ButaneSpec;
-use crate::tree::{ConfigMember, ConfigNode};
 
 /// Folders of devices that are opened by the name of an encrypted volume.
 const OPENED: [&str; 2] = ["/dev/mapper/", "/dev/disk/by-id/dm-name-"];

@@ -1,6 +1,6 @@
 //! Short constructors of Ignition's members, all at one position of the document, and changes of objects.
 
-use crate::tree::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
 
 pub(super) fn object<const N: usize>(at: SourcePosition, members: [ConfigMember; N]) -> ConfigNode {
     ConfigNode::object(at, members.into())

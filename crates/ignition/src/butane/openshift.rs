@@ -5,11 +5,12 @@
 
 use std::collections::HashSet;
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue};
+
 use super::node::{member_mut, set, text};
 use super::resource::AutoCompression;
 use super::spec::ButaneSpec;
 use crate::problem::{ProblemClass, ProblemList};
-use crate::tree::{ConfigMember, ConfigNode, NodeValue};
 
 /// A member that the operator does not apply.
 struct Unsupported {
@@ -299,10 +300,10 @@ pub(super) fn compression(spec: &ButaneSpec) -> AutoCompression {
 
 #[cfg(test)]
 mod tests {
+    use located_yaml::v1_2::from_json;
     use serde_json::json;
 
     use super::*;
-    use crate::tree::from_json;
 
     #[test]
     fn every_unsupported_member_is_found() {

@@ -1,7 +1,8 @@
 //! Doubts about the partitions of the boot disk.
 
+use located_yaml::v1_2::ConfigNode;
+
 use crate::problem::{ProblemClass, ProblemList};
-use crate::tree::ConfigNode;
 
 use super::spec::ButaneSpec;
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
+
 use crate::path::NodePath;
 use crate::problem::ProblemList;
 use crate::schema::butane_name;
-use crate::tree::{ConfigNode, NodeValue, SourcePosition};
 
 /// The paths of all values of a document by their positions.
 #[derive(Debug, Default)]
@@ -56,9 +57,10 @@ pub(super) fn add(found: &ProblemList, root: &ConfigNode, problems: &mut Problem
 
 #[cfg(test)]
 mod tests {
+    use located_yaml::v1_2::from_yaml;
+
     use super::*;
     use crate::problem::ProblemClass;
-    use crate::tree::from_yaml;
 
     #[test]
     fn problems_get_the_paths_of_the_document() {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
+
 use super::desugar::set_encoded;
 use super::files::{FileReader, LocalEntry, LocalEntryKind, join};
 use super::node::{member_mut, members_mut, number, set, text};
 use super::resource::AutoCompression;
 use crate::problem::{ProblemClass, ProblemList};
-use crate::tree::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
 
 const FILE_MODE: i64 = 0o644;
 const EXECUTABLE_MODE: i64 = 0o755;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::tree::{ConfigNode, NodeValue, ScalarKind};
+use located_yaml::v1_2::{ConfigNode, NodeValue, ScalarKind};
 
 /// Units: spaces.
 const INDENT: usize = 2;
@@ -159,11 +159,11 @@ fn quoted(value: &str, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use located_yaml::v1_2::{from_json, from_yaml};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::tree::{from_json, from_yaml};
 
     fn written(value: &Value) -> String {
         write(&from_json(value.to_string().as_bytes()).unwrap(), "made")

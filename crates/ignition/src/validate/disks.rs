@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use located_yaml::v1_2::{ConfigNode, from_json};
+
 use super::node::CheckedNode;
 use super::node::Step::{Item, Member};
 use super::storage::path_problem;
 use crate::config::SpecVersion;
 use crate::problem::{ProblemList, quoted};
-use crate::tree::{ConfigNode, from_json};
 
 /// Units: bytes. The name of a partition in its table.
 const PARTITION_LABEL_MAX: usize = 36;

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use located_yaml::v1_2::ConfigNode;
+
 use super::node::CheckedNode;
 use super::node::Step::{Item, Member};
 use super::storage::path_problem;
 use crate::config::SpecVersion;
 use crate::problem::{ProblemList, quoted};
-use crate::tree::ConfigNode;
 
 /// Formats: first version, bytes that a label may have. Source: the tools' manual pages; `swap` by experiment of
 /// Ignition's authors.

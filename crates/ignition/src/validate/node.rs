@@ -1,9 +1,10 @@
 //! The view of a check on its object.
 
+use located_yaml::v1_2::ConfigNode;
+
 use crate::config::SpecVersion;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
-use crate::tree::ConfigNode;
 
 /// An object with its path. Members of a wrong type are reported elsewhere; here they are neither present nor blank.
 #[derive(Clone, Copy)]

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use located_yaml::v1_2::ConfigNode;
+
 use super::node::CheckedNode;
 use super::node::Step::{Item, Member};
 use super::unit_syntax;
 use crate::problem::{ProblemList, quoted};
-use crate::tree::ConfigNode;
 
 /// Kinds of units.
 const UNIT_KINDS: &[&str] = &[

@@ -3,11 +3,11 @@
 use std::str;
 
 use ignition::butane::{ButaneOptions, translate};
-use ignition::tree::{self, ConfigNode, MAX_NODES, NodeValue, SourcePosition};
 use ignition::{
     ConfigDocument, ConfigSummary, IgnitionConfig, MAX_PROBLEMS, ProblemClass, ProblemList,
     SpecVersion,
 };
+use located_yaml::v1_2::{self, ConfigNode, MAX_NODES, NodeValue, SourcePosition};
 
 const LOSSES: &[ProblemClass] = &[ProblemClass::Refused, ProblemClass::Ignored];
 
@@ -95,7 +95,7 @@ pub(crate) fn yaml(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
     };
-    let Ok(root) = tree::from_yaml(text) else {
+    let Ok(root) = v1_2::from_yaml(text) else {
         return;
     };
     assert!(root.count() <= MAX_NODES);
@@ -105,7 +105,7 @@ pub(crate) fn yaml(data: &[u8]) {
         .count();
     check_positions(&root, lines);
     let json = root.to_json();
-    let again = tree::from_json(json.to_string().as_bytes()).expect("JSON");
+    let again = v1_2::from_json(json.to_string().as_bytes()).expect("JSON");
     assert_eq!(again.to_json(), json);
     let (_, problems) = ConfigDocument::from_tree(&root);
     check_problems(&problems);
@@ -129,7 +129,7 @@ pub(crate) fn butane(data: &[u8]) {
         };
         assert!(!translation.problems.is_refused());
         let (json, text) = (output.to_json(), output.to_text(false));
-        let again = tree::from_yaml(&text).expect("JSON is YAML, too");
+        let again = v1_2::from_yaml(&text).expect("JSON is YAML, too");
         assert_eq!(again.to_json(), json);
         if is_raw {
             let (_, problems) = ConfigDocument::read(json.to_string().as_bytes());

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use ignition::butane::{
     ButaneOptions, LocalEntry, LocalEntryKind, LocalFiles, Translation, translate,
 };
-use ignition::tree::from_yaml;
 use ignition::{ProblemClass, ProblemList, data_url};
+use located_yaml::v1_2::from_yaml;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};

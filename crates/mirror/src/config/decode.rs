@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catalog::located::{Located, LocatedMember, Position, Value};
+use located_yaml::v1_1::{Located, LocatedMember, Position, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::form::{TextForm, nearest};
@@ -283,7 +283,7 @@ fn only_required(record: &RecordSchema) -> Option<&'static str> {
 }
 
 fn fits_unquoted(text: &str, kind: &ValueKind) -> bool {
-    let plain = catalog::located::read(text).map(|it| it.value);
+    let plain = located_yaml::v1_1::read(text).map(|it| it.value);
     match kind {
         ValueKind::Flag => matches!(plain, Ok(Value::Bool(_))),
         ValueKind::Size => matches!(plain, Ok(Value::Integer(_))),

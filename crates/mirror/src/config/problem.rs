@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catalog::located::Position;
+use located_yaml::v1_1::Position;
 
 /// Problems that are kept: more than one reads.
 const MAX_PROBLEMS: usize = 1000;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use catalog::located::{self, Value};
+use located_yaml::v1_1::{self, Value};
 use model::Error;
 
 /// Largest file of values. Units: bytes.
@@ -37,12 +37,12 @@ fn checked(file: &str) -> Result<PathBuf, Error> {
         }
         _ => wrong(error.to_string()),
     })?;
-    let read = located::read(&text).map_err(|error| {
-        let located::Position { line, column } = error.place;
+    let read = v1_1::read(&text).map_err(|error| {
+        let v1_1::Position { line, column } = error.place;
         Error::invalid(FIELD, format!("{file}:{line}:{column}: {}", error.why))
     })?;
     if !matches!(read.value, Value::Object(_) | Value::Null) {
-        let located::Position { line, column } = read.place;
+        let v1_1::Position { line, column } = read.place;
         let reason = "values are an object, as in `image: {tag: v1}`";
         let reason = format!("{file}:{line}:{column}: {reason}");
         return Err(Error::invalid(FIELD, reason));

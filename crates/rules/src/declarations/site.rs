@@ -14,8 +14,8 @@ mod tests;
 
 use std::net::IpAddr;
 
-use ignition::tree::ConfigNode;
 use ipnet::IpNet;
+use located_yaml::v1_2::ConfigNode;
 use model::Error;
 use model::expected_hosts::DiskHints;
 use model::host::HostRole;

@@ -27,7 +27,7 @@ mod unrenderable;
 
 use std::collections::BTreeMap;
 
-use ignition::tree::{ConfigNode, from_yaml};
+use located_yaml::v1_2::{ConfigNode, from_yaml};
 use model::Error;
 use model::infra_env::HostStaticNetworkConfig;
 use serde_json::Value;

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::error::YamlError;
-use super::nodes::{NodeKind, Nodes};
-use super::scalar::Scalar;
+use located_yaml::v1_1::{NodeKind, Nodes, Scalar, YamlError};
+
 use crate::normal::{JsonWriter, MAX_DEPTH};
 
 /// Node count up to which 99 % may come from aliases. Source: go-yaml, `decode.go`.
@@ -190,7 +189,7 @@ impl Expansion<'_> {
         };
         let nodes = self.nodes;
         let key = match &nodes.get(of).kind {
-            NodeKind::Scalar(scalar) => name(scalar),
+            NodeKind::Scalar(scalar) => scalar.name(),
             NodeKind::Merge => Some(Cow::Borrowed("<<")),
             _ => None,
         };
@@ -229,38 +228,4 @@ impl Expansion<'_> {
     fn wrong(&self, at: usize, why: impl Into<String>) -> YamlError {
         YamlError::new(self.nodes.get(at).place, why)
     }
-}
-
-/// String form of a key that is not a string. Source: `sigs.k8s.io/yaml`.
-pub(super) fn name<'a>(scalar: &'a Scalar<'_>) -> Option<Cow<'a, str>> {
-    match scalar {
-        Scalar::Text(text) => Some(Cow::Borrowed(text)),
-        Scalar::Bool(value) => Some(value.to_string().into()),
-        Scalar::Integer(value) => i64::try_from(*value)
-            .ok()
-            .map(|value| value.to_string().into()),
-        Scalar::Float(value) => Some(general(*value).into()),
-        Scalar::Null => None,
-    }
-}
-
-/// Formats a 32-bit float with the fewest digits that identify it; exponent form below -4 or above 5.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "that is how the peer's library prints keys"
-)]
-fn general(value: f64) -> String {
-    let value = value as f32;
-    if !value.is_finite() {
-        let sign = if value < 0.0 { "-" } else { "" };
-        return format!("{sign}.{}", if value.is_nan() { "nan" } else { "inf" });
-    }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&exponent) {
-        return format!("{value}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }

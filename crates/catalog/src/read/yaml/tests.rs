@@ -1,4 +1,8 @@
+use std::collections::BTreeMap;
+
+use located_yaml::v1_1::{Located, LocatedMember, Value, read as located};
 use proptest::prelude::*;
+use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::normal::normalised;
@@ -195,10 +199,13 @@ fn repeated_long_scalars_are_refused() {
         "x".repeat(1000),
         vec!["*a"; 90].join(", ")
     );
-    let nodes = nodes::read(&text, "").unwrap();
-    let mut writer = JsonWriter::default();
-    assert!(expand::write(&nodes, &mut writer, 100_000).is_ok());
-    let wrong = expand::write(&nodes, &mut JsonWriter::default(), 10_000).unwrap_err();
+    let written = |limit: usize| {
+        with_nodes(&text, "", |nodes| {
+            expand::write(nodes, &mut JsonWriter::default(), limit)
+        })
+    };
+    assert!(written(100_000).is_ok());
+    let wrong = written(10_000).unwrap_err();
     assert!(wrong.why.contains("too large"), "{}", wrong.why);
 }
 
@@ -262,4 +269,67 @@ fn blanks_are_added_to_quoted_scalars_only() {
     // The second line continues a plain scalar that resembles a quoted one.
     let yaml = "a: b\n  c: 'd\ne: f'\ng: 'h\ni'";
     assert!(to_json(yaml).is_err());
+}
+
+/// As JSON with all numbers as floats; `None` for numbers that JSON lacks.
+fn as_json(it: &Located) -> Option<Json> {
+    Some(match &it.value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => json!(value),
+        #[expect(clippy::cast_precision_loss, reason = "the others are floats, too")]
+        Value::Integer(value) => json!(*value as f64),
+        Value::Float(value) if value.is_finite() => json!(value),
+        Value::Float(_) => return None,
+        Value::Text(text) => json!(text),
+        Value::List(list) => list.iter().map(as_json).collect::<Option<_>>()?,
+        Value::Object(members) => {
+            let member = |it: &LocatedMember| Some((it.name.clone(), as_json(&it.value)?));
+            let members: Option<BTreeMap<_, _>> = members.iter().map(member).collect();
+            json!(members?)
+        }
+    })
+}
+
+fn with_floats(json: Json) -> Json {
+    match json {
+        Json::Number(number) => json!(number.as_f64()),
+        Json::Array(list) => list.into_iter().map(with_floats).collect(),
+        Json::Object(members) => {
+            let members = members.into_iter();
+            members.map(|(name, it)| (name, with_floats(it))).collect()
+        }
+        other => other,
+    }
+}
+
+fn agree(text: &str) -> Result<(), TestCaseError> {
+    let read = located(text);
+    let Ok(json) = to_json(text) else {
+        prop_assert!(read.map_or(None, |it| as_json(&it)).is_none(), "{}", text);
+        return Ok(());
+    };
+    let json: Json = serde_json::from_str(&json).unwrap();
+    let found = read.ok().and_then(|it| as_json(&it));
+    prop_assert_eq!(found, Some(with_floats(json)), "{}", text);
+    Ok(())
+}
+
+#[test]
+fn both_ways_of_reading_agree() {
+    for text in [
+        "a: &x {b: 1, c: 0x10}\nd: {<<: *x, b: 2}\ne: {b: 3, <<: [*x, {f: 1e3}]}\n",
+        "? a\n: |\n  text\n  more\nb: 'it''s\n  long'\n",
+        "[1, -1, .5, ~, yes, 1_000, 010, 2001-01-01, !!str 5, \"\\u00e4\"]",
+    ] {
+        agree(text).unwrap();
+    }
+}
+
+proptest! {
+    #[test]
+    fn both_ways_of_reading_agree_about_any_text(
+        text in "(a|b|<<|~|[0-9.]{1,4}|yes|\"x\"|'|: |, |- |\\[|\\]|\\{|\\}|&c |\\*c|\n {0,4}|!!str |#){0,24}"
+    ) {
+        agree(&text)?;
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ignition::tree::{ConfigNode, NodeValue, SourcePosition};
+use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
 use model::Error;
 
 use super::Declaration;
@@ -141,7 +141,7 @@ impl Declaration {
 
 #[cfg(test)]
 mod tests {
-    use ignition::tree::documents_from_yaml;
+    use located_yaml::v1_2::documents_from_yaml;
 
     use super::*;
 

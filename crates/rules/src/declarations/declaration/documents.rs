@@ -1,6 +1,6 @@
 //! The documents of a site's texts, and the file that each one is.
 
-use ignition::tree::{ConfigNode, documents_from_yaml};
+use located_yaml::v1_2::{ConfigNode, documents_from_yaml};
 use model::Error;
 
 use super::schema::{self, Member};

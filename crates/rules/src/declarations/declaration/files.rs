@@ -1,6 +1,6 @@
 //! The two files, read from YAML documents.
 
-use ignition::tree::{ConfigNode, NodeValue, SourcePosition};
+use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
 use model::Error;
 use model::cluster::PlatformType;
 use model::expected_hosts::DiskHints;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ignition::tree::{ConfigNode, NodeValue};
+use located_yaml::v1_2::{ConfigNode, NodeValue};
 use model::Error;
 use model::expected_hosts::{DiskHints, ExpectedHost};
 use model::host::HostRole;

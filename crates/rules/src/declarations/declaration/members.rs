@@ -1,6 +1,6 @@
 //! The walk over a file by its table of members: names in their own case, values of the right shape, overrides apart.
 
-use ignition::tree::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
 use model::{Error, nearest};
 use serde_json::{Map, Value};
 

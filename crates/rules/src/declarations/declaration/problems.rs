@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ignition::tree::SourcePosition;
+use located_yaml::v1_2::SourcePosition;
 use model::Error;
 
 /// Refusals that an error lists; more are counted.

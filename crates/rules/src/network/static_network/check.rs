@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-use ignition::tree::{ConfigNode, NodeValue, SourcePosition};
 use ipnet::IpNet;
+use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
 use model::nearest;
 use serde_json::Value;
 

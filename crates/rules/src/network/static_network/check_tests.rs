@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ignition::tree::from_yaml;
+use located_yaml::v1_2::from_yaml;
 use proptest::prelude::*;
 
 use super::problems;

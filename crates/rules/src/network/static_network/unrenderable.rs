@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ignition::tree::{ConfigNode, SourcePosition};
+use located_yaml::v1_2::{ConfigNode, SourcePosition};
 
 /// Longest reason; a value or a list of known names may be part of it. Units: characters.
 const REASON_LENGTH: usize = 300;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ignition::tree::from_yaml;
+use located_yaml::v1_2::from_yaml;
 use model::host::HostRole;
 use model::versions::CpuArchitecture;
 

@@ -1,9 +1,9 @@
-//! Text of catalog files: invalid UTF-8, and quotations in problems.
+//! Text of files: invalid UTF-8, and quotations in messages.
 
 use std::borrow::Cow;
 
 /// Replaces each invalid UTF-8 byte by U+FFFD, as Go does.
-pub(super) fn repaired(text: &[u8]) -> Cow<'_, str> {
+pub fn repaired(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(text) {
         return Cow::Borrowed(text);
     }
@@ -20,7 +20,7 @@ pub(super) fn repaired(text: &[u8]) -> Cow<'_, str> {
 const SHOWN: usize = 60;
 
 /// Truncates and quotes a name or a value.
-pub(super) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),

@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::expand::name;
-use super::nodes::{NodeKind, Nodes};
-use super::scalar::Scalar;
-pub use super::{Position, YamlError};
+use super::{NodeKind, Nodes, Position, Scalar, YamlError};
 
 /// Deepest nesting; each level takes stack, and no hand-written file is deeper.
 const MAX_DEPTH: usize = 100;
@@ -18,20 +15,26 @@ const BEYOND: &str = "another document begins here, and only one is read";
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
+    /// Its start.
     pub place: Position,
+    /// The value.
     pub value: Value,
 }
 
 /// A YAML 1.1 value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
+    /// Nothing.
     Null,
+    /// True or false.
     Bool(bool),
     /// Range: smallest signed to largest unsigned 64-bit integer.
     Integer(i128),
     /// Possibly infinite or NaN.
     Float(f64),
+    /// Text.
     Text(String),
+    /// Items in order.
     List(Vec<Located>),
     /// Members in file order with duplicates; merged ones at the place of their `<<`.
     Object(Vec<LocatedMember>),
@@ -40,9 +43,11 @@ pub enum Value {
 /// A member of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocatedMember {
+    /// Name; of a key that is no text, its spelling.
     pub name: String,
     /// Position of the name.
     pub place: Position,
+    /// Value.
     pub value: Located,
 }
 
@@ -52,7 +57,7 @@ pub struct LocatedMember {
 ///
 /// # Examples
 /// ```
-/// use catalog::located::{Value, read};
+/// use located_yaml::v1_1::{Value, read};
 ///
 /// let Value::Object(members) = read("a: 1\nb: [x, yes]").unwrap().value else {
 ///     panic!("an object");
@@ -174,7 +179,7 @@ impl Builder<'_> {
             _ => at,
         };
         let name = match &self.nodes.get(of).kind {
-            NodeKind::Scalar(scalar) => name(scalar),
+            NodeKind::Scalar(scalar) => scalar.name(),
             _ => None,
         };
         let why = "a key must be a string, a number or a boolean";
@@ -236,13 +241,7 @@ impl From<&Scalar<'_>> for Value {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-    use serde_json::{Value as Json, json};
-
     use super::*;
-    use crate::yaml_to_json;
 
     /// `line:column` and value of each top-level member.
     fn members(text: &str) -> Vec<String> {
@@ -352,72 +351,5 @@ mod tests {
         };
         assert!(read(&keys(62)).is_ok());
         assert!(read(&keys(63)).is_err());
-    }
-
-    /// As JSON with all numbers as floats; `None` for numbers that JSON lacks.
-    fn as_json(located: &Located) -> Option<Json> {
-        Some(match &located.value {
-            Value::Null => Json::Null,
-            Value::Bool(value) => json!(value),
-            #[expect(clippy::cast_precision_loss, reason = "the others are floats, too")]
-            Value::Integer(value) => json!(*value as f64),
-            Value::Float(value) if value.is_finite() => json!(value),
-            Value::Float(_) => return None,
-            Value::Text(text) => json!(text),
-            Value::List(list) => list.iter().map(as_json).collect::<Option<_>>()?,
-            Value::Object(members) => {
-                let member = |it: &LocatedMember| Some((it.name.clone(), as_json(&it.value)?));
-                let members: Option<BTreeMap<_, _>> = members.iter().map(member).collect();
-                json!(members?)
-            }
-        })
-    }
-
-    fn with_floats(json: Json) -> Json {
-        match json {
-            Json::Number(number) => json!(number.as_f64()),
-            Json::Array(list) => list.into_iter().map(with_floats).collect(),
-            Json::Object(members) => {
-                let members = members.into_iter();
-                members.map(|(name, it)| (name, with_floats(it))).collect()
-            }
-            other => other,
-        }
-    }
-
-    fn agree(text: &str) -> Result<(), TestCaseError> {
-        let located = read(text);
-        let Ok(json) = yaml_to_json(text) else {
-            prop_assert!(
-                located.map_or(None, |it| as_json(&it)).is_none(),
-                "{}",
-                text
-            );
-            return Ok(());
-        };
-        let json: Json = serde_json::from_str(&json).unwrap();
-        let found = located.ok().and_then(|it| as_json(&it));
-        prop_assert_eq!(found, Some(with_floats(json)), "{}", text);
-        Ok(())
-    }
-
-    #[test]
-    fn both_ways_of_reading_agree() {
-        for text in [
-            "a: &x {b: 1, c: 0x10}\nd: {<<: *x, b: 2}\ne: {b: 3, <<: [*x, {f: 1e3}]}\n",
-            "? a\n: |\n  text\n  more\nb: 'it''s\n  long'\n",
-            "[1, -1, .5, ~, yes, 1_000, 010, 2001-01-01, !!str 5, \"\\u00e4\"]",
-        ] {
-            agree(text).unwrap();
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn both_ways_of_reading_agree_about_any_text(
-            text in "(a|b|<<|~|[0-9.]{1,4}|yes|\"x\"|'|: |, |- |\\[|\\]|\\{|\\}|&c |\\*c|\n {0,4}|!!str |#){0,24}"
-        ) {
-            agree(&text)?;
-        }
     }
 }

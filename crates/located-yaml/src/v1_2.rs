@@ -1,4 +1,4 @@
-//! A configuration as a tree of values, each with its line and column: from JSON, or from YAML for Butane.
+//! YAML 1.2 as go-yaml v3 reads it, and JSON as Go's `encoding/json` does: a tree of values, each with its position.
 //!
 //! Every bound on input is here: bytes, depth and number of values, copies of YAML aliases included. Nothing
 //! recurses deeper than [`MAX_DEPTH`].

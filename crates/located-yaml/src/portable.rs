@@ -15,8 +15,19 @@ const MAX_KEY: usize = 500;
 /// Words that YAML 1.1 resolves to booleans or null, in any case.
 const WORDS: &[&str] = &["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 
-/// Writes JSON of the normal form as a YAML document.
-pub(super) fn write(json: &str, out: &mut impl Write) -> io::Result<()> {
+/// Writes JSON without spaces between its values as a YAML document, with its `---`. Members keep their order.
+///
+/// Errors: those of `out`.
+///
+/// Panics: `json` is not JSON.
+///
+/// # Examples
+/// ```
+/// let mut text = Vec::new();
+/// located_yaml::portable::write(r#"{"a":["no",1]}"#, &mut text).unwrap();
+/// assert_eq!(text, b"---\na:\n- \"no\"\n- 1\n");
+/// ```
+pub fn write(json: &str, out: &mut impl Write) -> io::Result<()> {
     let mut text = String::from("---\n");
     block(json, 0, 0, &mut text);
     out.write_all(text.as_bytes())
@@ -80,7 +91,7 @@ fn scalar(json: &str, indent: usize, out: &mut String) {
         [b'"', ..] => {
             let text: Cow<'_, str> = serde_json::from_str::<YamlText<'_>>(json)
                 .map(|text| text.0)
-                .expect("the normal form is JSON");
+                .expect("JSON without spaces");
             if is_literal(&text) {
                 literal(&text, indent, out);
             } else {
@@ -170,7 +181,7 @@ fn pad(indent: usize, out: &mut String) {
 struct YamlText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn items(json: &str) -> Vec<&RawValue> {
-    serde_json::from_str(json).expect("the normal form is JSON")
+    serde_json::from_str(json).expect("JSON without spaces")
 }
 
 /// Members in order.
@@ -195,5 +206,5 @@ fn members(json: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
 
     serde_json::Deserializer::from_str(json)
         .deserialize_map(Members)
-        .expect("the normal form is JSON")
+        .expect("JSON without spaces")
 }

@@ -128,7 +128,7 @@ impl ConfigNode {
     }
 
     /// As [`get`](Self::get), to change it.
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         let NodeValue::Object(members) = &mut self.value else {
             return None;
         };

@@ -8,7 +8,9 @@ use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span
 
 use super::error::{Position, YamlError};
 use super::scalar::{self, Scalar};
-use crate::normal::MAX_DEPTH;
+
+/// Levels of lists and objects that are parsed. Source: Go's `encoding/json`, which reads what YAML is converted to.
+const MAX_DEPTH: usize = 10_000;
 
 /// The namespace of YAML's own tags.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
@@ -18,39 +20,48 @@ const OPEN: usize = 0;
 
 /// A parsed document.
 #[derive(Debug, Default)]
-pub(super) struct Nodes<'a> {
+pub struct Nodes<'a> {
     nodes: Vec<YamlNode<'a>>,
     /// Ranges of multi-line quoted scalars, sorted.
     quoted: Vec<Range<usize>>,
 }
 
+/// A node with its position.
 #[derive(Debug)]
-pub(super) struct YamlNode<'a> {
-    pub(super) place: Position,
-    pub(super) kind: NodeKind<'a>,
+pub struct YamlNode<'a> {
+    /// Its start.
+    pub place: Position,
+    /// The node.
+    pub kind: NodeKind<'a>,
 }
 
+/// The content of a node. Numbers are indices of nodes.
 #[derive(Debug)]
-pub(super) enum NodeKind<'a> {
+pub enum NodeKind<'a> {
+    /// A scalar, resolved.
     Scalar(Scalar<'a>),
     /// A merge key `<<`.
     Merge,
     /// Its items follow, up to `end`.
     List {
+        /// Index of the node behind it.
         end: usize,
     },
     /// Its keys and values follow, alternating, up to `end`.
     Map {
+        /// Index of the node behind it.
         end: usize,
     },
     /// The anchored node.
     Alias {
+        /// Its index.
         of: usize,
     },
 }
 
 impl<'a> Nodes<'a> {
-    pub(super) fn is_null(&self) -> bool {
+    /// Whether the document is empty or null.
+    pub fn is_null(&self) -> bool {
         let root = self.nodes.first().map(|node| &node.kind);
         matches!(root, None | Some(NodeKind::Scalar(Scalar::Null)))
     }
@@ -61,11 +72,15 @@ impl<'a> Nodes<'a> {
         &self.quoted
     }
 
-    pub(super) fn first_line(&self) -> Option<usize> {
+    /// Line of the root, none of an empty document.
+    pub fn first_line(&self) -> Option<usize> {
         self.nodes.first().map(|node| node.place.line)
     }
 
-    pub(super) fn get(&self, index: usize) -> &YamlNode<'a> {
+    /// A node; the root is 0.
+    ///
+    /// Panics: there is no such node.
+    pub fn get(&self, index: usize) -> &YamlNode<'a> {
         &self.nodes[index]
     }
 
@@ -77,7 +92,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Index of the next sibling.
-    pub(super) fn after(&self, index: usize) -> usize {
+    pub fn after(&self, index: usize) -> usize {
         match self.nodes[index].kind {
             NodeKind::List { end } | NodeKind::Map { end } => end,
             _ => index + 1,

@@ -8,14 +8,14 @@ use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span
 
 use super::node::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
 use super::{MAX_DEPTH, NodeBudget, TreeError, check_length, too_deep};
-use crate::problem::quoted;
+use crate::text::shown;
 
 /// The namespace of YAML's own tags.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
 /// Reads the first document; an empty text is null.
 ///
-/// Errors: malformed YAML, a key that comes twice, or more than the bounds of [`tree`](super) allow.
+/// Errors: malformed YAML, a key that comes twice, or more than the bounds of [`v1_2`](super) allow.
 pub fn from_yaml(text: &str) -> Result<ConfigNode, TreeError> {
     let empty = || ConfigNode::scalar(SourcePosition::START, ScalarKind::Null, "");
     Ok(read(text, 1)?.pop().unwrap_or_else(empty))
@@ -225,7 +225,7 @@ impl OpenMapping {
             return Ok(());
         }
         if let Some(line) = self.lines.insert(name.clone(), at.line) {
-            let reason = format!("key {} is already in line {line}", quoted(&name));
+            let reason = format!("key {} is already in line {line}", shown(&name));
             return Err(TreeError::new(at, reason));
         }
         self.members.push(ConfigMember { name, at, node });
@@ -355,7 +355,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tree::{MAX_BYTES, MAX_NODES, from_json};
+    use crate::v1_2::{MAX_BYTES, MAX_NODES, from_json};
 
     fn problem(text: &str) -> String {
         from_yaml(text).unwrap_err().to_string()

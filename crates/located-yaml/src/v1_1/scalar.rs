@@ -1,4 +1,4 @@
-//! Scalar resolution of YAML 1.1. Source: go-yaml, `resolve.go`; same result for all of `fixtures/yaml-scalars.tsv`.
+//! Scalar resolution of YAML 1.1. Source: go-yaml, `resolve.go`; same result for all of `catalog/fixtures/yaml-scalars.tsv`.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-use crate::read::text::{repaired, shown};
+use crate::text::{repaired, shown};
 
 /// Go's base64: surplus bits may be set.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -42,14 +42,32 @@ const BASES: [(&str, u32); 7] = [
 
 /// A scalar value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Scalar<'a> {
+pub enum Scalar<'a> {
+    /// Nothing.
     Null,
+    /// True or false.
     Bool(bool),
     /// Range: smallest signed to largest unsigned 64-bit integer.
     Integer(i128),
     /// Possibly infinite or NaN.
     Float(f64),
+    /// Text.
     Text(Cow<'a, str>),
+}
+
+impl Scalar<'_> {
+    /// The name of a member with this key, none of null. Source: `sigs.k8s.io/yaml`.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Text(text) => Some(Cow::Borrowed(text)),
+            Self::Bool(value) => Some(value.to_string().into()),
+            Self::Integer(value) => i64::try_from(*value)
+                .ok()
+                .map(|value| value.to_string().into()),
+            Self::Float(value) => Some(general(*value).into()),
+            Self::Null => None,
+        }
+    }
 }
 
 /// Resolves a plain scalar without a tag.
@@ -148,4 +166,25 @@ fn binary<'a>(text: &str) -> Option<Scalar<'a>> {
     let text = text.replace(['\r', '\n'], "");
     let bytes = BASE64.decode(text).ok()?;
     Some(Scalar::Text(Cow::Owned(repaired(&bytes).into_owned())))
+}
+
+/// Formats a 32-bit float with the fewest digits that identify it; exponent form below -4 or above 5.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "that is how the peer's library prints keys"
+)]
+fn general(value: f64) -> String {
+    let value = value as f32;
+    if !value.is_finite() {
+        let sign = if value < 0.0 { "-" } else { "" };
+        return format!("{sign}.{}", if value.is_nan() { "nan" } else { "inf" });
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
+        return format!("{value}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }

@@ -6,7 +6,7 @@ use super::{MAX_DEPTH, NodeBudget, TreeError, check_length, too_deep};
 
 /// Reads one JSON document.
 ///
-/// Errors: malformed JSON, or more than the bounds of [`tree`](super) allow.
+/// Errors: malformed JSON, or more than the bounds of [`v1_2`](super) allow.
 pub fn from_json(bytes: &[u8]) -> Result<ConfigNode, TreeError> {
     check_length(bytes.len())?;
     let mut scanner = Scanner {
@@ -350,7 +350,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::tree::{MAX_BYTES, MAX_NODES};
+    use crate::v1_2::{MAX_BYTES, MAX_NODES};
 
     fn problem(text: &str) -> String {
         from_json(text.as_bytes()).unwrap_err().to_string()
