@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use located_yaml::v1_1::{self, Position};
+use located_yaml::{Position, v1_1};
 
 use self::arrange::arranged;
 use self::basic::BasicTemplate;
@@ -106,7 +106,7 @@ impl Template {
                 why: wrong.why,
             }
         };
-        let root = v1_1::read(own).map_err(|e| misfit(Misfit::new(e.place, e.why)))?;
+        let root = v1_1::read(own).map_err(|e| misfit(Misfit::new(e.at, e.reason)))?;
         let file = &document.origin.file;
         let kind = match document.schema.as_str() {
             BASIC => BasicTemplate::read(&root, document, first).map(TemplateKind::Basic),
@@ -234,8 +234,7 @@ impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Misfit { file, place, why } => {
-                let Position { line, column } = place;
-                write!(f, "{}:{line}:{column}: {why}", file.display())
+                write!(f, "{}:{place}: {why}", file.display())
             }
             Self::Invalid(problems) => problems.fmt(f),
         }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use located_yaml::v1_1::{Located, Position, Value, read};
+use located_yaml::Position;
+use located_yaml::v1_1::{Located, Value, read};
 
 use super::node::RecordNode;
 use super::split;
@@ -62,7 +63,7 @@ impl RecordFile {
         if content.len() > MAX_FILE {
             let most = MAX_FILE >> 20;
             file.refuse(
-                BEGIN,
+                Position::START,
                 format!("the file has more than {most} MiB; split it"),
             );
             return file;
@@ -130,7 +131,7 @@ impl RecordFile {
     fn parse(&mut self, text: &str) {
         let (mut values, mut length) = (0, 0);
         for document in split::documents(text) {
-            let start = document.place(BEGIN);
+            let start = document.place(Position::START);
             if self.documents.len() + self.broken.len() == MAX_DOCUMENTS {
                 let reason = format!("the file has more than {MAX_DOCUMENTS} documents; split it");
                 self.refuse(start, reason);
@@ -142,7 +143,7 @@ impl RecordFile {
                 return;
             }
             match read(document.text) {
-                Err(wrong) => self.refuse(document.place(wrong.place), without_value(wrong.why)),
+                Err(wrong) => self.refuse(document.place(wrong.at), without_value(wrong.reason)),
                 Ok(root) if root.value == Value::Null => {}
                 Ok(mut root) => {
                     let (more_values, more_length) = weight(&root);
@@ -163,8 +164,6 @@ impl RecordFile {
         self.broken.push(BrokenDocument { place, reason });
     }
 }
-
-const BEGIN: Position = Position { line: 1, column: 1 };
 
 /// The items of `kind: List`, and of lists of one kind.
 fn items(document: &Located) -> Option<&[Located]> {

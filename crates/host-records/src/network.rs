@@ -28,8 +28,9 @@ mod schema;
 
 pub use rules::network::static_network::NetworkFile;
 
-use located_yaml::v1_1::{Position, Value};
-use located_yaml::v1_2::{SourcePosition, from_yaml};
+use located_yaml::Position;
+use located_yaml::v1_1::Value;
+use located_yaml::v1_2::from_yaml;
 use rules::network::static_network::{keyfiles, problems};
 
 use crate::check::finding::FindingList;
@@ -45,8 +46,6 @@ pub const MAX_INTERFACES: usize = 256;
 pub const KEYFILE_FOLDER: &str = "/etc/NetworkManager/system-connections";
 /// Mode of keyfiles: NetworkManager ignores those that others can read.
 pub const KEYFILE_MODE: u32 = 0o600;
-
-const BEGIN: Position = Position { line: 1, column: 1 };
 
 /// The network of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,7 +64,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<NodeNetwork, CheckReport> {
     if content.len() > MAX_NETWORK {
         refuse(
             &mut file,
-            BEGIN,
+            Position::START,
             "the configuration has more than 1 MiB; shorten it",
         );
     }
@@ -78,7 +77,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<NodeNetwork, CheckReport> {
     } else if file.documents.is_empty() && file.broken.is_empty() {
         refuse(
             &mut file,
-            BEGIN,
+            Position::START,
             "the configuration is empty; write interfaces",
         );
     }
@@ -154,9 +153,8 @@ fn of_nmstate(
                 }
             }
             for problem in problems {
-                let SourcePosition { line, column } = problem.at;
                 let path = problem.path.trim_start_matches('.');
-                refuse(Position { line, column }, path, problem.reason);
+                refuse(problem.at, path, problem.reason);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! One record of a file, with the positions of its members.
 
-use located_yaml::v1_1::{Located, Position, Value};
+use located_yaml::Position;
+use located_yaml::v1_1::{Located, Value};
 use serde::de::DeserializeOwned;
 
 use super::tree::{InOrder, member, members};

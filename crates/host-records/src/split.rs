@@ -1,6 +1,6 @@
 //! Documents of a text: those of a YAML stream, or JSON objects one after the other.
 
-use located_yaml::v1_1::Position;
+use located_yaml::Position;
 use serde::de::IgnoredAny;
 
 /// The text of one document.

@@ -27,7 +27,8 @@ mod yaml;
 
 pub use files::{LocalEntry, LocalEntryKind, LocalFiles, MAX_LOCAL_BYTES, MAX_TREE_ENTRIES};
 
-use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition, from_yaml};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, from_yaml};
 
 use desugar::Desugarer;
 use files::FileReader;
@@ -141,7 +142,7 @@ fn translated(
 }
 
 fn find_spec(root: &ConfigNode, problems: &mut ProblemList) -> Option<&'static ButaneSpec> {
-    let mut refuse = |at: SourcePosition, name: &str, reason: String| {
+    let mut refuse = |at: Position, name: &str, reason: String| {
         problems.add(ProblemClass::Refused, at, name, reason);
         None
     };

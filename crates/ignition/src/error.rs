@@ -1,6 +1,6 @@
 //! Errors of configurations, data URLs and archives.
 
-use located_yaml::v1_2::SourcePosition;
+use located_yaml::Position;
 
 use crate::problem::IgnitionProblem;
 
@@ -11,7 +11,7 @@ pub enum Error {
     #[error("line {}, column {}: {reason}", at.line, at.column)]
     Syntax {
         /// Where it stops to be JSON.
-        at: SourcePosition,
+        at: Position,
         /// The problem.
         reason: String,
     },

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use located_yaml::v1_2::SourcePosition;
+use located_yaml::Position;
 
 use crate::Error;
 
@@ -28,7 +28,7 @@ pub enum ProblemClass {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IgnitionProblem {
     /// Position in the text.
-    pub at: SourcePosition,
+    pub at: Position,
     /// Path of the member, as in `storage.files[0].mode`; empty for the whole document.
     pub path: String,
     /// Its consequence.
@@ -95,7 +95,7 @@ impl ProblemList {
     pub(crate) fn add(
         &mut self,
         class: ProblemClass,
-        at: SourcePosition,
+        at: Position,
         path: impl fmt::Display,
         reason: impl Into<String>,
     ) {
@@ -145,11 +145,11 @@ mod tests {
     fn problems_are_bounded_and_sorted() {
         let mut list = ProblemList::default();
         for line in (0..MAX_PROBLEMS + 7).rev() {
-            let at = SourcePosition { line, column: 1 };
+            let at = Position { line, column: 1 };
             list.add(ProblemClass::Doubtful, at, "a", format!("{line}"));
         }
         assert!(!list.is_refused());
-        list.add(ProblemClass::Refused, SourcePosition::START, "a", "late");
+        list.add(ProblemClass::Refused, Position::START, "a", "late");
         let list = list.finish();
         assert_eq!((list.as_slice().len(), list.omitted()), (MAX_PROBLEMS, 8));
         assert!(list.as_slice().is_sorted());
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_refusal_hides_doubts_about_the_same_member() {
         let mut list = ProblemList::default();
-        let at = SourcePosition::START;
+        let at = Position::START;
         list.add(ProblemClass::Doubtful, at, "a", "x");
         list.add(ProblemClass::Doubtful, at, "b", "x");
         list.add(ProblemClass::Refused, at, "a", "y");

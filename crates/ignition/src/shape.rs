@@ -1,6 +1,7 @@
 //! The strict check: members, versions and types, by the table. Gives the tree that Ignition sees.
 
-use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue};
 
 use crate::config::SpecVersion;
 use crate::path::NodePath;
@@ -171,12 +172,7 @@ pub(crate) fn is_same_folded(name: &str, found: &str) -> bool {
     name.chars().map(fold).eq(found.chars().map(fold))
 }
 
-fn add(
-    known: &mut Vec<ConfigMember>,
-    row: &'static MemberSchema,
-    at: SourcePosition,
-    value: ConfigNode,
-) {
+fn add(known: &mut Vec<ConfigMember>, row: &'static MemberSchema, at: Position, value: ConfigNode) {
     let index = known.iter().position(|member| member.name == row.name);
     match index {
         None if value.is_null() => {}

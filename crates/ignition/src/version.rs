@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use located_yaml::v1_2::{ConfigNode, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::ConfigNode;
 use serde::{Deserialize, Serialize};
 
 use crate::foreign::{kind_of_document, version_remedy};
@@ -91,7 +92,7 @@ pub(crate) fn find_version(root: &ConfigNode, problems: &mut ProblemList) -> Opt
     let ignition = last_folded(root, "ignition");
     let found = ignition.and_then(|ignition| last_folded(ignition, "version"));
     let above = NodePath::Member(&NodePath::Root, "ignition");
-    let mut refuse = |at: SourcePosition, reason: String| {
+    let mut refuse = |at: Position, reason: String| {
         let path = NodePath::Member(&above, "version");
         problems.add(ProblemClass::Refused, at, path, reason);
         None

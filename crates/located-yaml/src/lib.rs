@@ -5,7 +5,13 @@
 //!
 //! Texts in, values out: no files, no network, no records of anything.
 
+mod error;
+mod parser;
 pub mod portable;
+mod position;
 pub mod text;
 pub mod v1_1;
 pub mod v1_2;
+
+pub use self::error::DocumentError;
+pub use self::position::Position;

@@ -2,17 +2,16 @@
 //!
 //! A document is parsed to a flat list of nodes first: anchored nodes are taken again for each alias.
 
-mod error;
 mod located;
 mod nodes;
 mod quoted;
 mod scalar;
 
-pub use self::error::{Position, YamlError};
 pub use self::located::{Located, LocatedMember, Value, read};
 pub use self::nodes::{NodeKind, Nodes, YamlNode};
 use self::quoted::Reindented;
 pub use self::scalar::Scalar;
+use crate::DocumentError;
 
 /// Calls `work` with the nodes of the single document of `text`; `beyond` is the error for a second one.
 ///
@@ -20,8 +19,8 @@ pub use self::scalar::Scalar;
 pub fn with_nodes<T>(
     text: &str,
     beyond: &'static str,
-    work: impl FnOnce(&Nodes<'_>) -> Result<T, YamlError>,
-) -> Result<T, YamlError> {
+    work: impl FnOnce(&Nodes<'_>) -> Result<T, DocumentError>,
+) -> Result<T, DocumentError> {
     match nodes::read(text, beyond) {
         Ok(nodes) => work(&nodes),
         Err(wrong) => match Reindented::new(text) {

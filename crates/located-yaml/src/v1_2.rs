@@ -8,41 +8,26 @@ mod node;
 mod yaml;
 
 pub use json::from_json;
-pub use node::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
+pub use node::{ConfigMember, ConfigNode, NodeValue, ScalarKind};
 pub use yaml::{documents_from_yaml, from_yaml};
+
+use crate::{DocumentError, Position};
 
 /// Units: bytes. Larger than any configuration that a boot image or the machine-config server takes.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Levels of lists and objects; the specification needs nine.
+/// Levels of lists and objects; Ignition needs nine.
 pub const MAX_DEPTH: usize = 64;
 
 /// Values in one document.
 pub const MAX_NODES: usize = 500_000;
 
-/// The text is no document of its format, or above a bound.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{at}: {reason}")]
-pub struct TreeError {
-    /// Where the text stops to be a document.
-    pub at: SourcePosition,
-    /// The problem.
-    pub reason: String,
-}
-
-impl TreeError {
-    fn new(at: SourcePosition, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self { at, reason }
-    }
-}
-
-fn check_length(bytes: usize) -> Result<(), TreeError> {
+fn check_length(bytes: usize) -> Result<(), DocumentError> {
     if bytes <= MAX_BYTES {
         return Ok(());
     }
     let reason = format!("the document has {bytes} bytes, at most {MAX_BYTES} are read");
-    Err(TreeError::new(SourcePosition::START, reason))
+    Err(DocumentError::new(Position::START, reason))
 }
 
 /// The values that a document may still have, and the bytes of text that its aliases may still copy.
@@ -61,28 +46,28 @@ impl Default for NodeBudget {
 }
 
 impl NodeBudget {
-    fn spend(&mut self, nodes: usize, at: SourcePosition) -> Result<(), TreeError> {
+    fn spend(&mut self, nodes: usize, at: Position) -> Result<(), DocumentError> {
         let reason = || format!("the document has more than {MAX_NODES} values");
         self.nodes = self
             .nodes
             .checked_sub(nodes)
-            .ok_or_else(|| TreeError::new(at, reason()))?;
+            .ok_or_else(|| DocumentError::new(at, reason()))?;
         Ok(())
     }
 
     /// Spends a copy of a value.
-    fn copy(&mut self, node: &ConfigNode) -> Result<(), TreeError> {
+    fn copy(&mut self, node: &ConfigNode) -> Result<(), DocumentError> {
         self.spend(node.count(), node.at)?;
         let reason = || format!("anchors and aliases copy more than {MAX_BYTES} bytes");
         self.copied_bytes = self
             .copied_bytes
             .checked_sub(node.text_bytes())
-            .ok_or_else(|| TreeError::new(node.at, reason()))?;
+            .ok_or_else(|| DocumentError::new(node.at, reason()))?;
         Ok(())
     }
 }
 
-fn too_deep(at: SourcePosition) -> TreeError {
+fn too_deep(at: Position) -> DocumentError {
     let reason = format!("lists and objects are nested more than {MAX_DEPTH} levels deep");
-    TreeError::new(at, reason)
+    DocumentError::new(at, reason)
 }

@@ -18,7 +18,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use located_yaml::v1_1::{self, Located, Position, Value};
+use located_yaml::Position;
+use located_yaml::v1_1::{self, Located, Value};
 use model::image_set::{ImageSet, MirrorSelection, OperatorSelection, Storage};
 use serde::Deserialize as _;
 use serde_json::Value as Json;
@@ -103,7 +104,7 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, ConfigProblems> {
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = &without_empty_documents(text);
-    let root = v1_1::read(text).map_err(|wrong| ConfigProblems::one(wrong.place, wrong.why))?;
+    let root = v1_1::read(text).map_err(|wrong| ConfigProblems::one(wrong.at, wrong.reason))?;
     let is_deletion = match said(&root, "kind") {
         Some(form::DELETE_KIND) => true,
         Some(form::MIRROR_KIND) => false,

@@ -11,7 +11,7 @@ use ::catalog::template::{Bundles, TemplateImage};
 use catalog_server::Staging;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use located_yaml::v1_1::Position;
+use located_yaml::Position;
 use oci::Reference;
 use oci_client::image::{FolderLimits, ImageLocation};
 use service::Error;
@@ -71,7 +71,7 @@ impl Opener {
                 if bytes > RENDERED_LIMIT {
                     let place = images.first().map(|it| it.place);
                     failures.push(BundleFailure {
-                        place: place.unwrap_or(Position { line: 1, column: 1 }),
+                        place: place.unwrap_or(Position::START),
                         why: format!("the bundles have more than {} MiB", RENDERED_LIMIT >> 20),
                     });
                     break;

@@ -116,8 +116,7 @@ fn record_file(path: &Path) -> Result<RecordFile, Error> {
     let name = input::name(path);
     let file = RecordFile::read(&name, &input::read(path, MAX_FILE)?);
     if let Some(broken) = file.broken.first() {
-        let place = broken.place;
-        let doing = format!("reading {name}:{}:{}", place.line, place.column);
+        let doing = format!("reading {name}:{}", broken.place);
         return Err(Error::new(doing, broken.reason.clone()));
     }
     Ok(file)

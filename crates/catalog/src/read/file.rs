@@ -208,7 +208,7 @@ fn chunk(text: &[u8], line: u64, out: &mut FileOutput<'_>) -> Result<(), Receive
         Ok(Some(first)) => out.document(at(first)),
         // Comments, white space or null: generators of YAML leave them behind. opm refuses them.
         Ok(None) => Ok(()),
-        Err(wrong) => out.problem(at(wrong.place.line), Rule::Syntax, wrong.why),
+        Err(wrong) => out.problem(at(wrong.at.line), Rule::Syntax, wrong.reason),
     }
 }
 

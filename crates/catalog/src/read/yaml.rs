@@ -2,7 +2,8 @@
 
 mod expand;
 
-use located_yaml::v1_1::{Nodes, YamlError, with_nodes};
+use located_yaml::DocumentError;
+use located_yaml::v1_1::{Nodes, with_nodes};
 
 use super::cut::MAX_DOCUMENT_BYTES;
 use crate::normal::{JsonWriter, Malformed, Style};
@@ -12,11 +13,11 @@ const UNSEPARATED: &str =
     "another document begins here; put a line `---` before it, or only the first is read";
 
 /// Writes the single document of `text`; returns its first line, `None` for an empty or null document.
-pub(super) fn read(text: &str, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {
+pub(super) fn read(text: &str, writer: &mut JsonWriter) -> Result<Option<usize>, DocumentError> {
     with_nodes(text, UNSEPARATED, |nodes| write(nodes, writer))
 }
 
-fn write(nodes: &Nodes<'_>, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {
+fn write(nodes: &Nodes<'_>, writer: &mut JsonWriter) -> Result<Option<usize>, DocumentError> {
     writer.clear();
     if nodes.is_null() {
         return Ok(None);
@@ -37,11 +38,11 @@ fn write(nodes: &Nodes<'_>, writer: &mut JsonWriter) -> Result<Option<usize>, Ya
 /// ```
 pub fn to_json(text: &str) -> Result<String, Malformed> {
     let mut writer = JsonWriter::new(Style::Go);
-    let at_line = |wrong: YamlError| {
+    let at_line = |wrong: DocumentError| {
         let before = text
             .split_inclusive('\n')
-            .take(wrong.place.line.saturating_sub(1));
-        Malformed::new(before.map(str::len).sum(), wrong.why)
+            .take(wrong.at.line.saturating_sub(1));
+        Malformed::new(before.map(str::len).sum(), wrong.reason)
     };
     match read(text, &mut writer).map_err(at_line)? {
         Some(_) => Ok(writer.into_text()),

@@ -1,6 +1,7 @@
 //! Members of templates, with their places. Names match in any case, since early documentation had them in upper case.
 
-use located_yaml::v1_1::{Located, LocatedMember, Position, Value};
+use located_yaml::Position;
+use located_yaml::v1_1::{Located, LocatedMember, Value};
 
 use super::TemplateImage;
 use crate::schema::decode::is_same_folded;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use located_yaml::v1_1::{Located, Position};
+use located_yaml::Position;
+use located_yaml::v1_1::Located;
 use serde_json::{Value, json};
 
 use super::fields::{Misfit, boolean, filled, list, member, members, only, text};

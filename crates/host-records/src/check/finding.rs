@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use located_yaml::v1_1::Position;
+use located_yaml::Position;
 use serde::Serialize;
 
 use crate::{BrokenDocument, RecordFile, RecordNode};

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use located_yaml::v1_1::{Located, Position, Value};
+use located_yaml::Position;
+use located_yaml::v1_1::{Located, Value};
 
 use super::finding::{FindingList, FindingSeverity, shown};
 use super::schema::{self, FieldKind, FieldSupport, ObjectSchema, RecordField};

@@ -1,6 +1,7 @@
 //! Positions of a host's members in the inventory, given to the members of its records.
 
-use located_yaml::v1_1::{Located, LocatedMember, Position, Value};
+use located_yaml::Position;
+use located_yaml::v1_1::{Located, LocatedMember, Value};
 use serde_json::Value as Json;
 
 /// Positions of a host's members, those of defaults included.

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use located_yaml::v1_1::{Located, Position, Value};
+use located_yaml::Position;
+use located_yaml::v1_1::{Located, Value};
 use secrecy::SecretString;
 
 use super::places::HostPlaces;
@@ -19,7 +20,6 @@ const DEFAULT_ROLE: &str = "worker";
 const DEFAULT_SCHEME: &str = "redfish-virtualmedia";
 const DEFAULT_SYSTEM: &str = "1";
 const DEFAULT_BOOT_MODE: &str = "UEFI";
-const BEGIN: Position = Position { line: 1, column: 1 };
 
 /// Reads an inventory.
 ///
@@ -28,7 +28,7 @@ pub fn read(name: &str, content: &[u8], groups: &ApiGroups) -> Result<Inventory,
     let file = if content.len() > MAX_INVENTORY {
         let mut file = RecordFile::read(name, b"");
         file.broken.push(BrokenDocument {
-            place: BEGIN,
+            place: Position::START,
             reason: format!("the inventory has more than {MAX_INVENTORY} bytes; split it"),
         });
         file
@@ -69,7 +69,7 @@ fn one_document(mut file: RecordFile) -> RecordFile {
         _ => "another document begins here, and an inventory is one",
     };
     file.broken.push(BrokenDocument {
-        place: place.unwrap_or(BEGIN),
+        place: place.unwrap_or(Position::START),
         reason: reason.to_owned(),
     });
     file

@@ -2,7 +2,7 @@
 
 use ignition::butane::{ButaneOptions, translate};
 use ignition::{IgnitionConfig, IgnitionFile, ProblemClass};
-use located_yaml::v1_1::{Position, Value};
+use located_yaml::v1_1::Value;
 use rules::network::static_network::NetworkFile;
 
 use super::{KEYFILE_FOLDER, MAX_INTERFACES, NodeNetwork};
@@ -63,8 +63,7 @@ fn translated(
             ProblemClass::Refused | ProblemClass::Ignored => FindingSeverity::Error,
             ProblemClass::Doubtful => FindingSeverity::Warning,
         };
-        let (line, column) = (problem.at.line, problem.at.column);
-        let at = (Position { line, column }, problem.path.clone());
+        let at = (problem.at, problem.path.clone());
         findings.add(severity, node, at, [problem.reason.clone(), String::new()]);
     }
     let json = translation.output?.to_json().to_string();

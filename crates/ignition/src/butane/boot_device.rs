@@ -1,6 +1,7 @@
 //! `boot_device`: the boot disk mirrored on several disks, and its root encrypted.
 
-use located_yaml::v1_2::{ConfigMember, ConfigNode, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigMember, ConfigNode};
 
 use super::check::CheckedObject;
 use super::node::{flag, number, object, text, texts};
@@ -265,7 +266,7 @@ impl Mirror<'_> {
     }
 }
 
-fn filesystem(at: SourcePosition, device: &str, format: &str, label: &str) -> ConfigNode {
+fn filesystem(at: Position, device: &str, format: &str, label: &str) -> ConfigNode {
     let members = [
         text("device", at, device),
         text("format", at, format),

@@ -2,7 +2,8 @@
 //!
 //! Source: coreos/butane, validate.go of base/v0_1 to base/v0_7, config/fcos and config/openshift.
 
-use located_yaml::v1_2::{ConfigNode, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::ConfigNode;
 
 use super::boot_device;
 use super::embedded;
@@ -136,13 +137,7 @@ impl CheckedObject<'_, '_> {
     }
 
     /// Adds a problem at its own position.
-    pub(super) fn add(
-        &mut self,
-        class: ProblemClass,
-        at: SourcePosition,
-        path: &str,
-        reason: String,
-    ) {
+    pub(super) fn add(&mut self, class: ProblemClass, at: Position, path: &str, reason: String) {
         self.problems.add(class, at, path, reason);
     }
 }

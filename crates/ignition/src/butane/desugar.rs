@@ -1,6 +1,7 @@
 //! From keys of Butane to members of Ignition: names, contents and texts from local files.
 
-use located_yaml::v1_2::{ConfigMember, ConfigNode, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigMember, ConfigNode};
 
 use super::files::FileReader;
 use super::keys::{self, KeyKind, is_optional_record, is_same};
@@ -100,7 +101,7 @@ impl Desugarer<'_, '_> {
         &self,
         members: &mut Vec<ConfigMember>,
         schema: &'static ObjectSchema,
-        at: SourcePosition,
+        at: Position,
     ) {
         let version = self.spec.ignition();
         let is_pin = is_same(schema, &CLEVIS_CUSTOM) && version == SpecVersion::V3_2;
@@ -132,7 +133,7 @@ impl Desugarer<'_, '_> {
         }
     }
 
-    fn set_contents(&self, object: &mut ConfigNode, contents: &[u8], at: SourcePosition) {
+    fn set_contents(&self, object: &mut ConfigNode, contents: &[u8], at: Position) {
         set_encoded(object, contents, self.compression, at);
     }
 
@@ -201,7 +202,7 @@ pub(super) fn set_encoded(
     resource: &mut ConfigNode,
     contents: &[u8],
     compression: AutoCompression,
-    at: SourcePosition,
+    at: Position,
 ) {
     let by_user = resource.get("compression").and_then(ConfigNode::as_text);
     let is_by_user = by_user.is_some_and(|compression| !compression.is_empty());

@@ -1,24 +1,25 @@
 //! Short constructors of Ignition's members, all at one position of the document, and changes of objects.
 
-use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue};
 
-pub(super) fn object<const N: usize>(at: SourcePosition, members: [ConfigMember; N]) -> ConfigNode {
+pub(super) fn object<const N: usize>(at: Position, members: [ConfigMember; N]) -> ConfigNode {
     ConfigNode::object(at, members.into())
 }
 
-pub(super) fn text(name: &str, at: SourcePosition, value: impl Into<String>) -> ConfigMember {
+pub(super) fn text(name: &str, at: Position, value: impl Into<String>) -> ConfigMember {
     ConfigMember::new(name, ConfigNode::text(at, value))
 }
 
-pub(super) fn flag(name: &str, at: SourcePosition, value: bool) -> ConfigMember {
+pub(super) fn flag(name: &str, at: Position, value: bool) -> ConfigMember {
     ConfigMember::new(name, ConfigNode::bool(at, value))
 }
 
-pub(super) fn number(name: &str, at: SourcePosition, value: i64) -> ConfigMember {
+pub(super) fn number(name: &str, at: Position, value: i64) -> ConfigMember {
     ConfigMember::new(name, ConfigNode::integer(at, value))
 }
 
-pub(super) fn texts<T: AsRef<str>>(name: &str, at: SourcePosition, values: &[T]) -> ConfigMember {
+pub(super) fn texts<T: AsRef<str>>(name: &str, at: Position, values: &[T]) -> ConfigMember {
     let values = values
         .iter()
         .map(|value| ConfigNode::text(at, value.as_ref()));
@@ -40,7 +41,7 @@ pub(super) fn members_mut(node: &mut ConfigNode) -> &mut Vec<ConfigMember> {
 pub(super) fn member_mut<'n>(
     node: &'n mut ConfigNode,
     name: &str,
-    at: SourcePosition,
+    at: Position,
 ) -> &'n mut ConfigNode {
     let members = members_mut(node);
     let index = members.iter().position(|member| member.name == name);

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigNode, NodeValue};
 
 use crate::path::NodePath;
 use crate::problem::ProblemList;
@@ -10,7 +11,7 @@ use crate::schema::butane_name;
 
 /// The paths of all values of a document by their positions.
 #[derive(Debug, Default)]
-struct SourcePaths(HashMap<SourcePosition, String>);
+struct SourcePaths(HashMap<Position, String>);
 
 impl SourcePaths {
     fn add(&mut self, node: &ConfigNode, path: &NodePath<'_>) {
@@ -31,7 +32,7 @@ impl SourcePaths {
     }
 
     /// The path in the document. Values of short forms have the path of the key in short form.
-    fn of(&self, path: &str, at: SourcePosition) -> String {
+    fn of(&self, path: &str, at: Position) -> String {
         let own: Vec<String> = path.split('.').map(butane_name).collect();
         let own = own.join(".");
         match self.0.get(&at) {
@@ -68,7 +69,7 @@ mod tests {
             from_yaml("storage:\n  trees:\n    - local: a\n  links:\n    - path: /a\n").unwrap();
         let mut found = ProblemList::default();
         let mut add_at = |line, column, path: &str| {
-            let at = SourcePosition { line, column };
+            let at = Position { line, column };
             found.add(ProblemClass::Refused, at, path, "x");
         };
         add_at(3, 7, "storage.files[7].sizeMiB");

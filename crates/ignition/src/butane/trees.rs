@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue};
 
 use super::desugar::set_encoded;
 use super::files::{FileReader, LocalEntry, LocalEntryKind, join};
@@ -123,7 +124,7 @@ impl TreeWalk<'_, '_> {
 
 /// Owner and modes of the nodes of a tree. Source: coreos/butane, base/v0_7/translate.go.
 struct TreeSettings<'t> {
-    at: SourcePosition,
+    at: Position,
     user: Option<&'t ConfigNode>,
     group: Option<&'t ConfigNode>,
     file_mode: Option<i64>,

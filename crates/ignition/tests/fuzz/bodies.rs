@@ -7,7 +7,8 @@ use ignition::{
     ConfigDocument, ConfigSummary, IgnitionConfig, MAX_PROBLEMS, ProblemClass, ProblemList,
     SpecVersion,
 };
-use located_yaml::v1_2::{self, ConfigNode, MAX_NODES, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{self, ConfigNode, MAX_NODES, NodeValue};
 
 const LOSSES: &[ProblemClass] = &[ProblemClass::Refused, ProblemClass::Ignored];
 
@@ -139,7 +140,7 @@ pub(crate) fn butane(data: &[u8]) {
 }
 
 fn check_positions(node: &ConfigNode, lines: usize) {
-    let check = |at: SourcePosition| assert!((1..=lines).contains(&at.line), "{at}");
+    let check = |at: Position| assert!((1..=lines).contains(&at.line), "{at}");
     check(node.at);
     match &node.value {
         NodeValue::Scalar { .. } => {}

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{NodeKind, Nodes, Position, Scalar, YamlError};
+use super::{NodeKind, Nodes, Scalar};
+use crate::{DocumentError, Position};
 
 /// Deepest nesting; each level takes stack, and no hand-written file is deeper.
 const MAX_DEPTH: usize = 100;
@@ -65,13 +66,13 @@ pub struct LocatedMember {
 /// let Value::List(b) = &members[1].value.value else {
 ///     panic!("a list");
 /// };
-/// assert_eq!((b[1].place.line, b[1].place.column), (2, 8));
+/// assert_eq!(b[1].place.to_string(), "2:8");
 /// assert_eq!(b[1].value, Value::Bool(true));
 /// ```
-pub fn read(text: &str) -> Result<Located, YamlError> {
+pub fn read(text: &str) -> Result<Located, DocumentError> {
     super::with_nodes(text, BEYOND, |nodes| {
         if nodes.is_null() {
-            let place = Position { line: 1, column: 1 };
+            let place = Position::START;
             let value = Value::Null;
             return Ok(Located { place, value });
         }
@@ -92,13 +93,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn located(&mut self, at: usize, depth: usize) -> Result<Located, YamlError> {
+    fn located(&mut self, at: usize, depth: usize) -> Result<Located, DocumentError> {
         let value = self.value(at, depth)?;
         let place = self.nodes.get(at).place;
         Ok(Located { place, value })
     }
 
-    fn value(&mut self, at: usize, depth: usize) -> Result<Value, YamlError> {
+    fn value(&mut self, at: usize, depth: usize) -> Result<Value, DocumentError> {
         self.values += 1;
         if self.values > MAX_VALUES {
             return Err(self.wrong(at, format!("there are more than {MAX_VALUES} values")));
@@ -121,7 +122,12 @@ impl Builder<'_> {
         })
     }
 
-    fn list(&mut self, from: usize, end: usize, depth: usize) -> Result<Vec<Located>, YamlError> {
+    fn list(
+        &mut self,
+        from: usize,
+        end: usize,
+        depth: usize,
+    ) -> Result<Vec<Located>, DocumentError> {
         let mut list = Vec::new();
         let mut at = from;
         while at < end {
@@ -136,7 +142,7 @@ impl Builder<'_> {
         from: usize,
         end: usize,
         depth: usize,
-    ) -> Result<Vec<LocatedMember>, YamlError> {
+    ) -> Result<Vec<LocatedMember>, DocumentError> {
         let mut members = Vec::new();
         let mut key = from;
         while key < end {
@@ -158,7 +164,7 @@ impl Builder<'_> {
     }
 
     /// Members merged from an object, or from a list of objects, of which the first wins.
-    fn merged(&mut self, at: usize, depth: usize) -> Result<Vec<LocatedMember>, YamlError> {
+    fn merged(&mut self, at: usize, depth: usize) -> Result<Vec<LocatedMember>, DocumentError> {
         let objects = match self.value(at, depth)? {
             Value::List(list) => list.into_iter().map(|it| it.value).collect(),
             value => vec![value],
@@ -173,7 +179,7 @@ impl Builder<'_> {
         Ok(members)
     }
 
-    fn name(&mut self, at: usize) -> Result<String, YamlError> {
+    fn name(&mut self, at: usize) -> Result<String, DocumentError> {
         let of = match self.nodes.get(at).kind {
             NodeKind::Alias { of } => of,
             _ => at,
@@ -189,7 +195,7 @@ impl Builder<'_> {
     }
 
     /// Counts a text before it is copied.
-    fn count(&mut self, at: usize, text: &str) -> Result<(), YamlError> {
+    fn count(&mut self, at: usize, text: &str) -> Result<(), DocumentError> {
         self.text = self.text.saturating_add(text.len());
         if self.text > MAX_TEXT {
             let why = format!("the texts have more than {} MiB", MAX_TEXT >> 20);
@@ -198,8 +204,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn wrong(&self, at: usize, why: impl Into<String>) -> YamlError {
-        YamlError::new(self.nodes.get(at).place, why)
+    fn wrong(&self, at: usize, why: impl Into<String>) -> DocumentError {
+        DocumentError::new(self.nodes.get(at).place, why)
     }
 }
 
@@ -249,16 +255,15 @@ mod tests {
             panic!("{text} is no object");
         };
         let each = members.iter().map(|it| {
-            let at = |place: Position| format!("{}:{}", place.line, place.column);
-            let (name, value) = (at(it.place), at(it.value.place));
+            let (name, value) = (it.place, it.value.place);
             format!("{name} {} {value} {:?}", it.name, it.value.value)
         });
         each.collect()
     }
 
     fn refused(text: &str) -> (usize, usize, String) {
-        let YamlError { place, why } = read(text).unwrap_err();
-        (place.line, place.column, why)
+        let DocumentError { at, reason } = read(text).unwrap_err();
+        (at.line, at.column, reason)
     }
 
     #[test]

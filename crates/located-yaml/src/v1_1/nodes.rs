@@ -4,16 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{Event, ScalarStyle, ScanError, Span, Tag};
 
-use super::error::{Position, YamlError};
 use super::scalar::{self, Scalar};
+use crate::parser::{events, not_yaml, own_tag, position};
+use crate::{DocumentError, Position};
 
 /// Levels of lists and objects that are parsed. Source: Go's `encoding/json`, which reads what YAML is converted to.
 const MAX_DEPTH: usize = 10_000;
-
-/// The namespace of YAML's own tags.
-const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
 /// End of a collection that is still open.
 const OPEN: usize = 0;
@@ -101,11 +99,7 @@ impl<'a> Nodes<'a> {
 }
 
 /// Parses the single document of `text`; `beyond` is the error for a second one.
-pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, YamlError> {
-    let mut options = Options::default();
-    options.set_emit_comments(false);
-    options.flow_nesting_limit = MAX_DEPTH;
-    options.block_nesting_limit = MAX_DEPTH;
+pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, DocumentError> {
     let mut reader = NodeReader {
         beyond,
         ..NodeReader::default()
@@ -113,7 +107,7 @@ pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>,
     // Most lines have a name and a value.
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     reader.nodes.nodes.reserve(2 * (lines + 1));
-    for event in Parser::new_from_str_with_options(text, options) {
+    for event in events(text, MAX_DEPTH) {
         let (event, span) = event.map_err(|error| reader.unreadable(&error))?;
         reader.event(event, span)?;
     }
@@ -132,11 +126,11 @@ struct NodeReader<'a> {
 }
 
 impl<'a> NodeReader<'a> {
-    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), YamlError> {
-        let place = place(span.start);
+    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), DocumentError> {
+        let place = position(span.start);
         match event {
             Event::DocumentStart(..) if self.is_over => {
-                return Err(YamlError::new(place, self.beyond));
+                return Err(DocumentError::new(place, self.beyond));
             }
             Event::DocumentEnd => self.is_over = true,
             Event::Scalar(text, style, anchor, tag) => {
@@ -145,8 +139,8 @@ impl<'a> NodeReader<'a> {
                 if is_quoted && span.end.line() > place.line {
                     self.nodes.quoted.extend(span.byte_range());
                 }
-                let kind =
-                    kind(text, style, tag.as_deref()).map_err(|why| YamlError::new(place, why))?;
+                let kind = kind(text, style, tag.as_deref())
+                    .map_err(|why| DocumentError::new(place, why))?;
                 self.push(place, anchor, kind);
             }
             Event::SequenceStart(_, anchor, _) => {
@@ -160,7 +154,7 @@ impl<'a> NodeReader<'a> {
                 let of = self.anchors.get(&anchor).copied();
                 let of = of.filter(|&of| self.nodes.is_closed(of));
                 let why = "an alias is inside its own anchor";
-                let of = of.ok_or_else(|| YamlError::new(place, why))?;
+                let of = of.ok_or_else(|| DocumentError::new(place, why))?;
                 self.push(place, 0, NodeKind::Alias { of });
             }
             _ => {}
@@ -191,19 +185,11 @@ impl<'a> NodeReader<'a> {
         }
     }
 
-    fn unreadable(&self, error: &ScanError) -> YamlError {
-        let place = place(*error.marker());
+    fn unreadable(&self, error: &ScanError) -> DocumentError {
         if self.is_over {
-            return YamlError::new(place, self.beyond);
+            return DocumentError::new(position(*error.marker()), self.beyond);
         }
-        YamlError::new(place, format!("not YAML: {}", error.info()))
-    }
-}
-
-fn place(marker: Marker) -> Position {
-    Position {
-        line: marker.line(),
-        column: marker.col() + 1,
+        not_yaml(error)
     }
 }
 
@@ -213,7 +199,7 @@ fn kind<'a>(
     tag: Option<&Tag>,
 ) -> Result<NodeKind<'a>, String> {
     let is_plain = tag.is_none() && style == ScalarStyle::Plain;
-    let own = tag.and_then(|tag| tag.suffix_in_namespace(YAML_TAGS));
+    let own = own_tag(tag);
     if text == "<<" && (is_plain || own.as_deref() == Some("merge")) {
         return Ok(NodeKind::Merge);
     }

@@ -1,18 +1,19 @@
 //! JSON with positions. Accepts the documents that Go's `encoding/json` accepts, within the bounds: a member may
 //! come twice, bytes that are not UTF-8 and lone surrogates become replacement characters.
 
-use super::node::{ConfigMember, ConfigNode, ScalarKind, SourcePosition};
-use super::{MAX_DEPTH, NodeBudget, TreeError, check_length, too_deep};
+use super::node::{ConfigMember, ConfigNode, ScalarKind};
+use super::{MAX_DEPTH, NodeBudget, check_length, too_deep};
+use crate::{DocumentError, Position};
 
 /// Reads one JSON document.
 ///
 /// Errors: malformed JSON, or more than the bounds of [`v1_2`](super) allow.
-pub fn from_json(bytes: &[u8]) -> Result<ConfigNode, TreeError> {
+pub fn from_json(bytes: &[u8]) -> Result<ConfigNode, DocumentError> {
     check_length(bytes.len())?;
     let mut scanner = Scanner {
         bytes,
         offset: 0,
-        at: SourcePosition::START,
+        at: Position::START,
     };
     let mut budget = NodeBudget::default();
     let mut open = Vec::new();
@@ -36,7 +37,7 @@ pub fn from_json(bytes: &[u8]) -> Result<ConfigNode, TreeError> {
 fn begin_value(
     scanner: &mut Scanner<'_>,
     open: &mut Vec<OpenNode>,
-) -> Result<Option<ConfigNode>, TreeError> {
+) -> Result<Option<ConfigNode>, DocumentError> {
     let at = scanner.at;
     let Some(opening @ (b'{' | b'[')) = scanner.peek() else {
         return scanner.scalar().map(Some);
@@ -61,7 +62,7 @@ fn end_value(
     scanner: &mut Scanner<'_>,
     open: &mut Vec<OpenNode>,
     mut node: ConfigNode,
-) -> Result<Option<ConfigNode>, TreeError> {
+) -> Result<Option<ConfigNode>, DocumentError> {
     while let Some(mut parent) = open.pop() {
         parent.add(node);
         scanner.skip_space();
@@ -85,17 +86,17 @@ fn end_value(
 
 /// A list or object whose end is not read yet.
 enum OpenNode {
-    List(SourcePosition, Vec<ConfigNode>),
+    List(Position, Vec<ConfigNode>),
     Object {
-        at: SourcePosition,
+        at: Position,
         members: Vec<ConfigMember>,
         /// Of the next member.
-        name: (String, SourcePosition),
+        name: (String, Position),
     },
 }
 
 impl OpenNode {
-    fn new(at: SourcePosition, is_object: bool) -> Self {
+    fn new(at: Position, is_object: bool) -> Self {
         if is_object {
             Self::Object {
                 at,
@@ -121,7 +122,7 @@ impl OpenNode {
         }
     }
 
-    fn read_name(&mut self, scanner: &mut Scanner<'_>) -> Result<(), TreeError> {
+    fn read_name(&mut self, scanner: &mut Scanner<'_>) -> Result<(), DocumentError> {
         let Self::Object { name, .. } = self else {
             return Ok(());
         };
@@ -159,7 +160,7 @@ impl OpenNode {
 struct Scanner<'a> {
     bytes: &'a [u8],
     offset: usize,
-    at: SourcePosition,
+    at: Position,
 }
 
 impl Scanner<'_> {
@@ -180,24 +181,24 @@ impl Scanner<'_> {
         self.offset += 1;
     }
 
-    fn skip_space(&mut self) -> SourcePosition {
+    fn skip_space(&mut self) -> Position {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             self.bump();
         }
         self.at
     }
 
-    fn unexpected(&self, expected: &str) -> TreeError {
+    fn unexpected(&self, expected: &str) -> DocumentError {
         let rest = &self.bytes[self.offset.min(self.bytes.len())..];
         let found = String::from_utf8_lossy(&rest[..rest.len().min(4)]);
         let found = match found.chars().next() {
             Some(found) => format!("{found:?}"),
             None => "the end of the text".to_owned(),
         };
-        TreeError::new(self.at, format!("not JSON: {found} instead of {expected}"))
+        DocumentError::new(self.at, format!("not JSON: {found} instead of {expected}"))
     }
 
-    fn scalar(&mut self) -> Result<ConfigNode, TreeError> {
+    fn scalar(&mut self) -> Result<ConfigNode, DocumentError> {
         let at = self.at;
         match self.peek() {
             Some(b'"') => Ok(ConfigNode::text(at, self.string()?)),
@@ -211,10 +212,10 @@ impl Scanner<'_> {
 
     fn word(
         &mut self,
-        at: SourcePosition,
+        at: Position,
         word: &str,
         kind: ScalarKind,
-    ) -> Result<ConfigNode, TreeError> {
+    ) -> Result<ConfigNode, DocumentError> {
         for letter in word.bytes() {
             if self.peek() != Some(letter) {
                 return Err(self.unexpected(word));
@@ -224,7 +225,7 @@ impl Scanner<'_> {
         Ok(ConfigNode::scalar(at, kind, word))
     }
 
-    fn number(&mut self, at: SourcePosition) -> Result<ConfigNode, TreeError> {
+    fn number(&mut self, at: Position) -> Result<ConfigNode, DocumentError> {
         let start = self.offset;
         let mut is_whole = true;
         if self.peek() == Some(b'-') {
@@ -257,7 +258,7 @@ impl Scanner<'_> {
         Ok(ConfigNode::scalar(at, kind, text))
     }
 
-    fn digits(&mut self) -> Result<(), TreeError> {
+    fn digits(&mut self) -> Result<(), DocumentError> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
             return Err(self.unexpected("a digit"));
         }
@@ -268,7 +269,7 @@ impl Scanner<'_> {
     }
 
     /// The content of a string; the scanner is at its opening quote.
-    fn string(&mut self) -> Result<String, TreeError> {
+    fn string(&mut self) -> Result<String, DocumentError> {
         self.bump();
         let mut content = Vec::new();
         loop {
@@ -293,7 +294,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, TreeError> {
+    fn escape(&mut self) -> Result<char, DocumentError> {
         let escaped = match self.peek() {
             Some(b'u') => {
                 self.bump();
@@ -311,7 +312,7 @@ impl Scanner<'_> {
         Ok(escaped)
     }
 
-    fn unicode_escape(&mut self) -> Result<char, TreeError> {
+    fn unicode_escape(&mut self) -> Result<char, DocumentError> {
         let first = self.hex()?;
         let follows = self.bytes.get(self.offset..self.offset + 2) == Some(b"\\u".as_slice());
         if !(0xd800..0xdc00).contains(&first) || !follows {
@@ -330,7 +331,7 @@ impl Scanner<'_> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    fn hex(&mut self) -> Result<u32, TreeError> {
+    fn hex(&mut self) -> Result<u32, DocumentError> {
         let mut code = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));

@@ -1,34 +1,14 @@
 //! Values and members with their positions.
 
-use std::fmt;
-
 use serde_json::{Map, Number, Value};
 
-/// A position in a text. Units: lines and characters, from 1; 0 for values that come from no text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourcePosition {
-    /// Line.
-    pub line: usize,
-    /// Column.
-    pub column: usize,
-}
-
-impl SourcePosition {
-    /// The first character.
-    pub const START: Self = Self { line: 1, column: 1 };
-}
-
-impl fmt::Display for SourcePosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
+use crate::Position;
 
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigNode {
     /// Start of the value.
-    pub at: SourcePosition,
+    pub at: Position,
     /// The value.
     pub value: NodeValue,
 }
@@ -70,7 +50,7 @@ pub struct ConfigMember {
     /// Name as it is written.
     pub name: String,
     /// Start of the name.
-    pub at: SourcePosition,
+    pub at: Position,
     /// Value.
     pub node: ConfigNode,
 }
@@ -88,33 +68,33 @@ impl ConfigMember {
 
 impl ConfigNode {
     /// Text.
-    pub fn text(at: SourcePosition, text: impl Into<String>) -> Self {
+    pub fn text(at: Position, text: impl Into<String>) -> Self {
         Self::scalar(at, ScalarKind::Text, text)
     }
 
     /// True or false.
-    pub fn bool(at: SourcePosition, value: bool) -> Self {
+    pub fn bool(at: Position, value: bool) -> Self {
         Self::scalar(at, ScalarKind::Bool(value), value.to_string())
     }
 
     /// A whole number.
-    pub fn integer(at: SourcePosition, value: i64) -> Self {
+    pub fn integer(at: Position, value: i64) -> Self {
         Self::scalar(at, ScalarKind::Integer(value), value.to_string())
     }
 
     /// A list.
-    pub fn list(at: SourcePosition, items: Vec<Self>) -> Self {
+    pub fn list(at: Position, items: Vec<Self>) -> Self {
         let value = NodeValue::List(items);
         Self { at, value }
     }
 
     /// An object.
-    pub fn object(at: SourcePosition, members: Vec<ConfigMember>) -> Self {
+    pub fn object(at: Position, members: Vec<ConfigMember>) -> Self {
         let value = NodeValue::Object(members);
         Self { at, value }
     }
 
-    pub(super) fn scalar(at: SourcePosition, kind: ScalarKind, text: impl Into<String>) -> Self {
+    pub(super) fn scalar(at: Position, kind: ScalarKind, text: impl Into<String>) -> Self {
         let text = text.into();
         let value = NodeValue::Scalar { kind, text };
         Self { at, value }

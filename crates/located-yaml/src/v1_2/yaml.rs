@@ -4,43 +4,38 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{Event, ScalarStyle, Span, Tag};
 
-use super::node::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
-use super::{MAX_DEPTH, NodeBudget, TreeError, check_length, too_deep};
+use super::node::{ConfigMember, ConfigNode, NodeValue, ScalarKind};
+use super::{MAX_DEPTH, NodeBudget, check_length, too_deep};
+use crate::parser::{events, not_yaml, own_tag, position};
 use crate::text::shown;
-
-/// The namespace of YAML's own tags.
-const YAML_TAGS: &str = "tag:yaml.org,2002:";
+use crate::{DocumentError, Position};
 
 /// Reads the first document; an empty text is null.
 ///
 /// Errors: malformed YAML, a key that comes twice, or more than the bounds of [`v1_2`](super) allow.
-pub fn from_yaml(text: &str) -> Result<ConfigNode, TreeError> {
-    let empty = || ConfigNode::scalar(SourcePosition::START, ScalarKind::Null, "");
+pub fn from_yaml(text: &str) -> Result<ConfigNode, DocumentError> {
+    let empty = || ConfigNode::scalar(Position::START, ScalarKind::Null, "");
     Ok(read(text, 1)?.pop().unwrap_or_else(empty))
 }
 
 /// Reads all documents; the bounds are those of one.
 ///
 /// Errors: as [`from_yaml`].
-pub fn documents_from_yaml(text: &str) -> Result<Vec<ConfigNode>, TreeError> {
+pub fn documents_from_yaml(text: &str) -> Result<Vec<ConfigNode>, DocumentError> {
     read(text, usize::MAX)
 }
 
-fn read(text: &str, most: usize) -> Result<Vec<ConfigNode>, TreeError> {
+fn read(text: &str, most: usize) -> Result<Vec<ConfigNode>, DocumentError> {
     check_length(text.len())?;
-    let mut options = Options::default();
-    options.set_emit_comments(false);
-    options.flow_nesting_limit = MAX_DEPTH;
-    options.block_nesting_limit = MAX_DEPTH;
     let last_line = text.rsplit(['\n', '\r']).next().unwrap_or_default();
     let mut builder = TreeBuilder {
         open_end: (!last_line.trim_matches(' ').is_empty()).then_some(text.len()),
         ..TreeBuilder::default()
     };
     let mut documents = Vec::new();
-    for event in Parser::new_from_str_with_options(text, options) {
+    for event in events(text, MAX_DEPTH) {
         let (event, span) = event.map_err(|error| not_yaml(&error))?;
         if matches!(event, Event::DocumentEnd) {
             documents.extend(builder.root.take());
@@ -55,21 +50,9 @@ fn read(text: &str, most: usize) -> Result<Vec<ConfigNode>, TreeError> {
     Ok(documents)
 }
 
-fn not_yaml(error: &ScanError) -> TreeError {
-    let reason = format!("not YAML: {}", error.info());
-    TreeError::new(position(*error.marker()), reason)
-}
-
-fn position(marker: Marker) -> SourcePosition {
-    SourcePosition {
-        line: marker.line(),
-        column: marker.col() + 1,
-    }
-}
-
 /// A list or mapping whose end is not read yet.
 struct OpenCollection {
-    at: SourcePosition,
+    at: Position,
     anchor: usize,
     content: OpenContent,
 }
@@ -92,7 +75,7 @@ struct OpenMapping {
 
 struct MappingKey {
     name: String,
-    at: SourcePosition,
+    at: Position,
     is_merge: bool,
 }
 
@@ -107,7 +90,7 @@ struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), TreeError> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), DocumentError> {
         let at = position(span.start);
         match event {
             Event::Scalar(mut text, style, anchor, tag) => {
@@ -133,7 +116,7 @@ impl TreeBuilder {
             Event::Alias(anchor) => {
                 let reason = "an alias inside its own anchor";
                 let anchored = self.anchors.get(&anchor);
-                let anchored = anchored.ok_or_else(|| TreeError::new(at, reason))?;
+                let anchored = anchored.ok_or_else(|| DocumentError::new(at, reason))?;
                 self.budget.copy(anchored)?;
                 let mut node = anchored.clone();
                 node.at = at;
@@ -148,10 +131,10 @@ impl TreeBuilder {
 
     fn begin(
         &mut self,
-        at: SourcePosition,
+        at: Position,
         anchor: usize,
         content: OpenContent,
-    ) -> Result<(), TreeError> {
+    ) -> Result<(), DocumentError> {
         self.budget.spend(1, at)?;
         if self.open.len() == MAX_DEPTH {
             return Err(too_deep(at));
@@ -164,7 +147,7 @@ impl TreeBuilder {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), TreeError> {
+    fn end(&mut self) -> Result<(), DocumentError> {
         let Some(OpenCollection {
             at,
             anchor,
@@ -186,7 +169,7 @@ impl TreeBuilder {
         node: ConfigNode,
         anchor: usize,
         is_merge: bool,
-    ) -> Result<(), TreeError> {
+    ) -> Result<(), DocumentError> {
         if anchor != 0 {
             self.budget.copy(&node)?;
             self.anchors.insert(anchor, node.clone());
@@ -206,19 +189,19 @@ impl TreeBuilder {
     }
 }
 
-fn mapping_key(node: ConfigNode, is_merge: bool) -> Result<MappingKey, TreeError> {
+fn mapping_key(node: ConfigNode, is_merge: bool) -> Result<MappingKey, DocumentError> {
     match node.value {
         NodeValue::Scalar { text, .. } => Ok(MappingKey {
             name: text,
             at: node.at,
             is_merge,
         }),
-        _ => Err(TreeError::new(node.at, "a key is a list or a mapping")),
+        _ => Err(DocumentError::new(node.at, "a key is a list or a mapping")),
     }
 }
 
 impl OpenMapping {
-    fn add(&mut self, key: MappingKey, node: ConfigNode) -> Result<(), TreeError> {
+    fn add(&mut self, key: MappingKey, node: ConfigNode) -> Result<(), DocumentError> {
         let MappingKey { name, at, is_merge } = key;
         if is_merge {
             self.merged = Some(node);
@@ -226,7 +209,7 @@ impl OpenMapping {
         }
         if let Some(line) = self.lines.insert(name.clone(), at.line) {
             let reason = format!("key {} is already in line {line}", shown(&name));
-            return Err(TreeError::new(at, reason));
+            return Err(DocumentError::new(at, reason));
         }
         self.members.push(ConfigMember { name, at, node });
         Ok(())
@@ -234,7 +217,7 @@ impl OpenMapping {
 
     /// The members, with those of the merge key's mappings that are not there yet; the first of several mappings
     /// counts.
-    fn close(mut self) -> Result<Vec<ConfigMember>, TreeError> {
+    fn close(mut self) -> Result<Vec<ConfigMember>, DocumentError> {
         let sources = match self.merged.take() {
             None => Vec::new(),
             Some(ConfigNode {
@@ -246,7 +229,7 @@ impl OpenMapping {
         for source in sources {
             let NodeValue::Object(added) = source.value else {
                 let reason = "a merge key takes a mapping, or a list of mappings";
-                return Err(TreeError::new(source.at, reason));
+                return Err(DocumentError::new(source.at, reason));
             };
             for member in added {
                 if !self.lines.contains_key(&member.name) {
@@ -269,12 +252,12 @@ fn depth(node: &ConfigNode) -> usize {
 }
 
 fn scalar(
-    at: SourcePosition,
+    at: Position,
     text: Cow<'_, str>,
     is_plain: bool,
     tag: Option<&Tag>,
-) -> Result<ConfigNode, TreeError> {
-    let own = tag.and_then(|tag| tag.suffix_in_namespace(YAML_TAGS));
+) -> Result<ConfigNode, DocumentError> {
+    let own = own_tag(tag);
     let resolved = resolve(&text);
     let (kind, fits) = match own.as_deref() {
         Some("int") => (resolved, matches!(resolved, ScalarKind::Integer(_))),
@@ -288,7 +271,7 @@ fn scalar(
         return Ok(ConfigNode::scalar(at, kind, text));
     }
     let tag = own.unwrap_or_default();
-    Err(TreeError::new(at, format!("the value is no {tag}")))
+    Err(DocumentError::new(at, format!("the value is no {tag}")))
 }
 
 /// The type of plain text. Source: go-yaml v3, `resolve.go`.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use located_yaml::v1_1::{Located, LocatedMember, Position, Value};
+use located_yaml::Position;
+use located_yaml::v1_1::{Located, LocatedMember, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::form::{TextForm, nearest};
@@ -14,7 +15,6 @@ use super::version::ConfigVersion;
 const SHOWN: usize = 60;
 /// Most that an archive may be: as bytes it has to fit 64 bits with a sign. Units: GiB.
 const MAX_SIZE: i128 = (i64::MAX >> 30) as i128;
-const BEGIN: Position = Position { line: 1, column: 1 };
 
 /// State of one decoding.
 pub(super) struct Decoder<'a> {
@@ -44,7 +44,7 @@ impl<'a> Decoder<'a> {
             }
             match known.rfind(['.', '[']) {
                 Some(end) => known = &known[..end],
-                None => break BEGIN,
+                None => break Position::START,
             }
         };
         self.problems.push(place, path, text);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use located_yaml::v1_1::Position;
+use located_yaml::Position;
 
 /// Problems that are kept: more than one reads.
 const MAX_PROBLEMS: usize = 1000;
@@ -72,8 +72,7 @@ impl ConfigProblems {
 /// `line:column: path: text`.
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Position { line, column } = self.place;
-        write!(f, "{line}:{column}: ")?;
+        write!(f, "{}: ", self.place)?;
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }

@@ -37,14 +37,11 @@ fn checked(file: &str) -> Result<PathBuf, Error> {
         }
         _ => wrong(error.to_string()),
     })?;
-    let read = v1_1::read(&text).map_err(|error| {
-        let v1_1::Position { line, column } = error.place;
-        Error::invalid(FIELD, format!("{file}:{line}:{column}: {}", error.why))
-    })?;
+    let read =
+        v1_1::read(&text).map_err(|error| Error::invalid(FIELD, format!("{file}:{error}")))?;
     if !matches!(read.value, Value::Object(_) | Value::Null) {
-        let v1_1::Position { line, column } = read.place;
         let reason = "values are an object, as in `image: {tag: v1}`";
-        let reason = format!("{file}:{line}:{column}: {reason}");
+        let reason = format!("{file}:{}: {reason}", read.place);
         return Err(Error::invalid(FIELD, reason));
     }
     path.canonicalize().map_err(|e| wrong(e.to_string()))

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use located_yaml::v1_1::{NodeKind, Nodes, Scalar, YamlError};
+use located_yaml::DocumentError;
+use located_yaml::v1_1::{NodeKind, Nodes, Scalar};
 
 use crate::normal::{JsonWriter, MAX_DEPTH};
 
@@ -16,7 +17,7 @@ pub(super) fn write(
     nodes: &Nodes<'_>,
     writer: &mut JsonWriter,
     limit: usize,
-) -> Result<(), YamlError> {
+) -> Result<(), DocumentError> {
     let mut expansion = Expansion {
         nodes,
         writer,
@@ -83,7 +84,7 @@ impl OpenCollection {
 }
 
 impl Expansion<'_> {
-    fn member(&mut self, key: Option<usize>, value: usize) -> Result<(), YamlError> {
+    fn member(&mut self, key: Option<usize>, value: usize) -> Result<(), DocumentError> {
         match key {
             Some(key) if matches!(self.nodes.get(key).kind, NodeKind::Merge) => self.merge(value),
             Some(key) => {
@@ -105,7 +106,7 @@ impl Expansion<'_> {
     }
 
     /// Writes a scalar or opens a collection.
-    fn node(&mut self, at: usize, is_alias: bool) -> Result<(), YamlError> {
+    fn node(&mut self, at: usize, is_alias: bool) -> Result<(), DocumentError> {
         self.count(at)?;
         let nodes = self.nodes;
         match &nodes.get(at).kind {
@@ -128,7 +129,7 @@ impl Expansion<'_> {
         at: usize,
         end: usize,
         is_alias: bool,
-    ) -> Result<(), YamlError> {
+    ) -> Result<(), DocumentError> {
         if what != CollectionKind::Merged && self.writer.depth() == MAX_DEPTH {
             let why = format!("objects and lists are nested more than {MAX_DEPTH} deep");
             return Err(self.wrong(at, why));
@@ -148,7 +149,7 @@ impl Expansion<'_> {
     }
 
     /// Merges the members of an object, or of a list of objects, of which the first wins.
-    fn merge(&mut self, at: usize) -> Result<(), YamlError> {
+    fn merge(&mut self, at: usize) -> Result<(), DocumentError> {
         if self.merge_one(at)? {
             return Ok(());
         }
@@ -167,7 +168,7 @@ impl Expansion<'_> {
     }
 
     /// Merges one object; false if it is not one.
-    fn merge_one(&mut self, at: usize) -> Result<bool, YamlError> {
+    fn merge_one(&mut self, at: usize) -> Result<bool, DocumentError> {
         let (of, is_alias) = match self.nodes.get(at).kind {
             NodeKind::Alias { of } => (of, true),
             _ => (at, false),
@@ -181,7 +182,7 @@ impl Expansion<'_> {
         Ok(true)
     }
 
-    fn key(&mut self, at: usize) -> Result<(), YamlError> {
+    fn key(&mut self, at: usize) -> Result<(), DocumentError> {
         self.count(at)?;
         let of = match self.nodes.get(at).kind {
             NodeKind::Alias { of } => of,
@@ -199,7 +200,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, at: usize, scalar: &Scalar<'_>) -> Result<(), YamlError> {
+    fn scalar(&mut self, at: usize, scalar: &Scalar<'_>) -> Result<(), DocumentError> {
         match scalar {
             Scalar::Null => self.writer.literal("null"),
             Scalar::Bool(true) => self.writer.literal("true"),
@@ -213,7 +214,7 @@ impl Expansion<'_> {
     }
 
     /// Refuses excessive alias expansion ("billion laughs").
-    fn count(&mut self, at: usize) -> Result<(), YamlError> {
+    fn count(&mut self, at: usize) -> Result<(), DocumentError> {
         self.seen += 1;
         self.seen_in_aliases += u32::from(self.aliases > 0);
         let [seen, in_aliases] = [self.seen, self.seen_in_aliases].map(f64::from);
@@ -225,7 +226,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn wrong(&self, at: usize, why: impl Into<String>) -> YamlError {
-        YamlError::new(self.nodes.get(at).place, why)
+    fn wrong(&self, at: usize, why: impl Into<String>) -> DocumentError {
+        DocumentError::new(self.nodes.get(at).place, why)
     }
 }

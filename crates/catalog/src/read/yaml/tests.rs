@@ -10,7 +10,7 @@ use crate::normal::normalised;
 /// Recorded with opm.
 const SCALARS: &str = include_str!("../../../fixtures/yaml-scalars.tsv");
 
-fn json(text: &str) -> Result<String, YamlError> {
+fn json(text: &str) -> Result<String, DocumentError> {
     let mut writer = JsonWriter::default();
     let line = read(text, &mut writer)?;
     Ok(line.map_or_else(|| "null".to_owned(), |_| writer.text().to_owned()))
@@ -20,15 +20,15 @@ fn json(text: &str) -> Result<String, YamlError> {
 fn becomes(text: &str, expected: &str) {
     match json(text) {
         Ok(json) => assert_eq!(json, expected, "{text}"),
-        Err(wrong) => panic!("{text}\nline {}: {}", wrong.place.line, wrong.why),
+        Err(wrong) => panic!("{text}\nline {}: {}", wrong.at.line, wrong.reason),
     }
 }
 
 #[track_caller]
 fn is_refused(text: &str, line: usize, why: &str) {
     let wrong = json(text).expect_err(text);
-    assert_eq!(wrong.place.line, line, "{text}: {}", wrong.why);
-    assert!(wrong.why.contains(why), "{text}: {}", wrong.why);
+    assert_eq!(wrong.at.line, line, "{text}: {}", wrong.reason);
+    assert!(wrong.reason.contains(why), "{text}: {}", wrong.reason);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn excessive_aliasing_is_refused() {
         bomb.push(format!("a{level}: &a{level} [{aliases}]\n"));
     }
     let wrong = json(&bomb.concat()).unwrap_err();
-    assert!(wrong.why.contains("too large"), "{}", wrong.why);
+    assert!(wrong.reason.contains("too large"), "{}", wrong.reason);
     let useful = format!("a: &a {{b: c}}\nd: [{}]\n", vec!["*a"; 300].join(", "));
     assert!(json(&useful).is_ok());
 }
@@ -206,7 +206,7 @@ fn repeated_long_scalars_are_refused() {
     };
     assert!(written(100_000).is_ok());
     let wrong = written(10_000).unwrap_err();
-    assert!(wrong.why.contains("too large"), "{}", wrong.why);
+    assert!(wrong.reason.contains("too large"), "{}", wrong.reason);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigNode, NodeValue};
 use model::Error;
 
 use super::Declaration;
@@ -13,7 +14,7 @@ const PATH_BYTES: usize = 256;
 
 /// Positions of the values of both files, by file and path. They are no part of the wanted state: all are equal.
 #[derive(Debug, Clone, Default)]
-pub struct MemberPlaces(BTreeMap<(&'static str, String), SourcePosition>);
+pub struct MemberPlaces(BTreeMap<(&'static str, String), Position>);
 
 impl PartialEq for MemberPlaces {
     fn eq(&self, _: &Self) -> bool {
@@ -50,7 +51,7 @@ impl MemberPlaces {
     }
 
     /// The position of a value, or of the closest one above it.
-    fn position(&self, file: &'static str, path: &str) -> Option<SourcePosition> {
+    fn position(&self, file: &'static str, path: &str) -> Option<Position> {
         let mut path = path;
         loop {
             if let Some(at) = self.0.get(&(file, path.to_owned())) {

@@ -1,6 +1,7 @@
 //! The two files, read from YAML documents.
 
-use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigNode, NodeValue};
 use model::Error;
 use model::cluster::PlatformType;
 use model::expected_hosts::DiskHints;
@@ -111,7 +112,7 @@ pub fn read_documents(
     }
     let Some(install) = install else {
         let reason = "is missing: send it as a document beside agent-config.yaml";
-        problems.refuse(INSTALL, SourcePosition::START, "", reason);
+        problems.refuse(INSTALL, Position::START, "", reason);
         return Err(problems
             .finish()
             .err()

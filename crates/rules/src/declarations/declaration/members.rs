@@ -1,6 +1,7 @@
 //! The walk over a file by its table of members: names in their own case, values of the right shape, overrides apart.
 
-use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, ScalarKind};
 use model::{Error, nearest};
 use serde_json::{Map, Value};
 
@@ -49,7 +50,7 @@ impl FileMembers {
     }
 
     /// The position of the value at a path, or of the closest one above it.
-    pub(super) fn position(&self, path: &str) -> SourcePosition {
+    pub(super) fn position(&self, path: &str) -> Position {
         let mut node = &self.root;
         let mut parts = path.split(['.', '[']).filter(|part| !part.is_empty());
         while let Some(found) = parts.next().and_then(|part| inner(node, part)) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use located_yaml::v1_2::SourcePosition;
+use located_yaml::Position;
 use model::Error;
 
 /// Refusals that an error lists; more are counted.
@@ -29,7 +29,7 @@ pub(super) struct SiteProblems {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SiteRefusal {
     file: &'static str,
-    at: SourcePosition,
+    at: Position,
     path: String,
     reason: String,
 }
@@ -53,7 +53,7 @@ impl SiteProblems {
     pub(super) fn refuse(
         &mut self,
         file: &'static str,
-        at: SourcePosition,
+        at: Position,
         path: impl Into<String>,
         reason: impl Into<String>,
     ) {

@@ -6,7 +6,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
-use located_yaml::v1_2::{ConfigNode, NodeValue, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::{ConfigNode, NodeValue};
 use model::nearest;
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ const LOOPBACK: &str = "lo";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkProblem {
     /// Its position in the text.
-    pub at: SourcePosition,
+    pub at: Position,
     /// Path of the member, with a dot or an index in front.
     pub path: String,
     /// The mistake, and an acceptable value.
@@ -74,7 +75,7 @@ struct NetworkCheck<'a> {
 }
 
 impl<'a> NetworkCheck<'a> {
-    fn refuse(&mut self, at: SourcePosition, path: &str, reason: impl Into<String>) {
+    fn refuse(&mut self, at: Position, path: &str, reason: impl Into<String>) {
         if self.problems.len() == MAX_PROBLEMS {
             return;
         }
@@ -87,7 +88,7 @@ impl<'a> NetworkCheck<'a> {
     }
 
     /// Adds a refusal of names that do not fit together.
-    fn disagree(&mut self, at: SourcePosition, path: &str, reason: String) {
+    fn disagree(&mut self, at: Position, path: &str, reason: String) {
         if self.problems.len() == MAX_PROBLEMS {
             return;
         }
@@ -512,7 +513,7 @@ impl<'a> NetworkCheck<'a> {
 
 struct Port<'a> {
     name: &'a str,
-    at: SourcePosition,
+    at: Position,
 }
 
 /// Ports of a bond, bridge or VRF, each with its path.

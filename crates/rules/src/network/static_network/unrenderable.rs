@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use located_yaml::v1_2::{ConfigNode, SourcePosition};
+use located_yaml::Position;
+use located_yaml::v1_2::ConfigNode;
 
 /// Longest reason; a value or a list of known names may be part of it. Units: characters.
 const REASON_LENGTH: usize = 300;
@@ -83,7 +84,7 @@ impl Unrenderable {
     }
 
     /// The position of the part, or of the deepest one around it that the document has.
-    pub(super) fn position(&self, document: &ConfigNode) -> SourcePosition {
+    pub(super) fn position(&self, document: &ConfigNode) -> Position {
         let mut node = document;
         for step in &self.path {
             let inner = match step {
