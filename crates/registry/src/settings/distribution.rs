@@ -77,7 +77,7 @@ fn add_file(values: &mut Values, path: &Path) -> Result<(), String> {
     }
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     let leaves = document::leaves(&text, PREFIX)
-        .map_err(|error| format!("{shown}, line {}: {}", error.line, error.reason))?;
+        .map_err(|error| format!("{shown}, line {}: {}", error.at.line, error.reason))?;
     let version = leaves.iter().find(|leaf| leaf.name == VERSION_NAME);
     match version {
         Some(leaf) if leaf.text == VERSION => {}
@@ -174,6 +174,14 @@ mod tests {
         assert_eq!(headers, [("x-a", "1"), ("x-a", "2")]);
         assert_eq!(read.problems.len(), 1, "{:?}", read.problems);
         assert!(read.problems[0].starts_with("REGISTRY_HTTP_RELATIVEURLS: \"[not whole\""));
+    }
+
+    #[test]
+    fn aliases_are_followed() {
+        let yaml = "version: 0.1\nhttp:\n  addr: &a 127.0.0.1:1\n  debug:\n    addr: *a\n";
+        let read = read(Some(yaml), &[]);
+        assert_eq!(read.problems, [""; 0]);
+        assert_eq!(read.settings.registry_http_addr.0.port(), 1);
     }
 
     #[test]
@@ -367,9 +375,9 @@ mod tests {
             ("version: 0.1\nhttp: [\n", "config.yml, line "),
             (
                 "version: 0.1\nhttp:\n  addr: a\n  addr: b\n",
-                "line 4: addr stands there twice",
+                "line 4: key \"addr\" is already in line 3",
             ),
-            ("version: 0.1\na: &x 1\nb: *x\n", "line 3: "),
+            ("version: 0.1\na: *x\n", "line 2: "),
             ("- version\n", "line 1: "),
             ("", "`version: 0.1` is missing"),
         ] {

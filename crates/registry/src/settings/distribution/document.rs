@@ -1,6 +1,9 @@
 //! YAML, taken apart: each scalar under the name that its path gives it.
 
-use serde_yaml::granit_parser::{Event, Parser, ScalarStyle, Span};
+use std::collections::HashMap;
+
+use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue, ScalarKind, from_yaml};
+use located_yaml::{DocumentError, Position};
 
 use super::key::PREFIX;
 
@@ -19,135 +22,77 @@ pub(super) struct Leaf {
     pub(super) line: usize,
 }
 
-/// Why a text is no document.
-#[derive(Debug)]
-pub(super) struct Unreadable {
-    pub(super) line: usize,
-    pub(super) reason: String,
-}
-
-type Result<T> = std::result::Result<T, Unreadable>;
+type Result<T> = std::result::Result<T, DocumentError>;
 
 /// The scalars of the map or list in `text`, each named below `prefix`.
 ///
-/// Errors: no YAML, a scalar alone, a key that stands there twice, aliases.
+/// Errors: no YAML, a scalar alone, a key that comes twice, also in another case.
 pub(super) fn leaves(text: &str, prefix: &str) -> Result<Vec<Leaf>> {
-    let mut walk = Walk {
-        events: Parser::new_from_str(text),
-        leaves: Vec::new(),
-    };
-    loop {
-        let (event, line) = walk.next()?;
-        match event {
-            Event::StreamEnd | Event::DocumentEnd => return Ok(walk.leaves),
-            Event::MappingStart(..) => walk.map(prefix, line, 0)?,
-            Event::SequenceStart(..) if prefix != PREFIX => walk.list(prefix, line, 0)?,
-            Event::Scalar(text, ScalarStyle::Plain, ..) if text.is_empty() => {}
-            Event::Scalar(..) | Event::SequenceStart(..) => {
-                return Err(unreadable(line, "expected keys with values"));
-            }
-            _ => {}
+    let root = from_yaml(text)?;
+    let mut leaves = Vec::new();
+    match root.value {
+        _ if root.is_null() => {}
+        NodeValue::Scalar { .. } => return Err(no_keys(&root)),
+        NodeValue::List(_) if prefix == PREFIX => return Err(no_keys(&root)),
+        NodeValue::List(_) | NodeValue::Object(_) => add(&mut leaves, prefix, &root, 0)?,
+    }
+    Ok(leaves)
+}
+
+fn no_keys(node: &ConfigNode) -> DocumentError {
+    DocumentError::new(node.at, "expected keys with values")
+}
+
+fn add(leaves: &mut Vec<Leaf>, name: &str, node: &ConfigNode, depth: usize) -> Result<()> {
+    if depth > DEPTH_LIMIT {
+        return Err(DocumentError::new(node.at, "too deep"));
+    }
+    match &node.value {
+        NodeValue::Object(members) if !members.is_empty() => {
+            add_members(leaves, name, members, depth)
         }
+        NodeValue::List(items) if !items.is_empty() => {
+            let mut items = items.iter().enumerate();
+            items.try_for_each(|(index, item)| {
+                add(leaves, &format!("{name}_{index}"), item, depth + 1)
+            })
+        }
+        NodeValue::Scalar { kind, text } if *kind != ScalarKind::Null => {
+            add_leaf(leaves, name, text, node.at)
+        }
+        _ => add_leaf(leaves, name, "", node.at),
     }
 }
 
-struct Walk<'t> {
-    events: Parser<'t, serde_yaml::granit_parser::StrInput<'t>>,
-    leaves: Vec<Leaf>,
+fn add_members(
+    leaves: &mut Vec<Leaf>,
+    name: &str,
+    members: &[ConfigMember],
+    depth: usize,
+) -> Result<()> {
+    let mut lines = HashMap::new();
+    for member in members {
+        let key = member.name.to_lowercase();
+        if let Some(line) = lines.insert(key.clone(), member.at.line) {
+            let reason = format!("key {key:?} is already in line {line}");
+            return Err(DocumentError::new(member.at, reason));
+        }
+        add(leaves, &format!("{name}_{key}"), &member.node, depth + 1)?;
+    }
+    Ok(())
 }
 
-impl<'t> Walk<'t> {
-    fn next(&mut self) -> Result<(Event<'t>, usize)> {
-        loop {
-            return match self.events.next() {
-                None => Ok((Event::StreamEnd, 0)),
-                Some(Ok((Event::Comment(..), _))) => continue,
-                Some(Ok((event, span))) => Ok((event, line(span))),
-                Some(Err(error)) => Err(unreadable(error.marker().line(), error.info())),
-            };
-        }
+fn add_leaf(leaves: &mut Vec<Leaf>, name: &str, text: &str, at: Position) -> Result<()> {
+    if leaves.len() == LEAVES_LIMIT {
+        let reason = format!("there are more than {LEAVES_LIMIT} values");
+        return Err(DocumentError::new(at, reason));
     }
-
-    fn map(&mut self, name: &str, start: usize, depth: usize) -> Result<()> {
-        let mut keys = Vec::new();
-        loop {
-            let (event, line) = self.next()?;
-            let key = match event {
-                Event::MappingEnd if keys.is_empty() => {
-                    return self.add(name.to_owned(), "", start);
-                }
-                Event::MappingEnd => return Ok(()),
-                Event::Scalar(key, ..) => key.to_lowercase(),
-                _ => return Err(unreadable(line, "expected a key")),
-            };
-            if keys.contains(&key) {
-                return Err(unreadable(line, format!("{key} stands there twice")));
-            }
-            self.value(format!("{name}_{key}"), depth)?;
-            keys.push(key);
-        }
-    }
-
-    fn list(&mut self, name: &str, start: usize, depth: usize) -> Result<()> {
-        for index in 0.. {
-            let (event, line) = self.next()?;
-            if event == Event::SequenceEnd {
-                if index == 0 {
-                    self.add(name.to_owned(), "", start)?;
-                }
-                break;
-            }
-            self.node((event, line), format!("{name}_{index}"), depth)?;
-        }
-        Ok(())
-    }
-
-    fn value(&mut self, name: String, depth: usize) -> Result<()> {
-        let event = self.next()?;
-        self.node(event, name, depth)
-    }
-
-    fn node(
-        &mut self,
-        (event, line): (Event<'t>, usize),
-        name: String,
-        depth: usize,
-    ) -> Result<()> {
-        if depth == DEPTH_LIMIT {
-            return Err(unreadable(line, "too deep"));
-        }
-        match event {
-            Event::Scalar(text, style, ..) => {
-                let is_null = style == ScalarStyle::Plain && matches!(&*text, "~" | "null");
-                self.add(name, if is_null { "" } else { &text }, line)
-            }
-            Event::MappingStart(..) => self.map(&name, line, depth + 1),
-            Event::SequenceStart(..) => self.list(&name, line, depth + 1),
-            Event::Alias(_) => Err(unreadable(
-                line,
-                "aliases are not followed: repeat the value",
-            )),
-            _ => Err(unreadable(line, "expected a value")),
-        }
-    }
-
-    fn add(&mut self, name: String, text: &str, line: usize) -> Result<()> {
-        if self.leaves.len() == LEAVES_LIMIT {
-            return Err(unreadable(line, "more than anybody can mean"));
-        }
-        let text = text.to_owned();
-        self.leaves.push(Leaf { name, text, line });
-        Ok(())
-    }
-}
-
-fn line(span: Span) -> usize {
-    span.start.line()
-}
-
-fn unreadable(line: usize, reason: impl Into<String>) -> Unreadable {
-    let reason = reason.into();
-    Unreadable { line, reason }
+    leaves.push(Leaf {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        line: at.line,
+    });
+    Ok(())
 }
 
 #[cfg(test)]
@@ -178,9 +123,26 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded() {
-        let deep = "[".repeat(1000) + &"]".repeat(1000);
-        assert!(leaves(&deep, "p").is_err());
+    fn keys_come_once() {
+        for text in ["a: 1\na: 2\n", "a: 1\nA: 2\n"] {
+            let error = leaves(text, "p").unwrap_err();
+            assert!(error.to_string().starts_with("2:1: key "), "{error}");
+        }
+    }
+
+    #[test]
+    fn depth_and_number_of_values_are_bounded() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(leaves(&nested(DEPTH_LIMIT + 1), "p").is_ok());
+        for levels in [DEPTH_LIMIT + 2, 1000] {
+            assert!(leaves(&nested(levels), "p").is_err());
+        }
+        let list = |items: usize| format!("[{}]", "1,".repeat(items));
+        assert_eq!(
+            leaves(&list(LEAVES_LIMIT), "p").unwrap().len(),
+            LEAVES_LIMIT
+        );
+        assert!(leaves(&list(LEAVES_LIMIT + 1), "p").is_err());
     }
 
     proptest! {
