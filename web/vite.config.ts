@@ -10,6 +10,9 @@ import { wizard } from "./build/wizard";
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+/** Units: milliseconds. */
+const LIMIT = 10 * 60_000;
+
 export default defineConfig({
   plugins: [accessibility(), drafts(), wizard(), patternflyLabels(), brand(), notices(), precompress()],
   resolve: {
@@ -36,5 +39,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   server: { proxy: { "/api": "http://127.0.0.1:8090", "/services": "http://127.0.0.1:8080", "/status": "http://127.0.0.1:8080" } },
-  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}", "build/**/*.test.ts"] },
+  // No test is about time: only one that hangs ends by the limit.
+  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}", "build/**/*.test.ts"], testTimeout: LIMIT, hookTimeout: LIMIT },
 } as Parameters<typeof defineConfig>[0]);

@@ -1,4 +1,4 @@
-//! The parser of both dialects: they differ in the meaning of what it finds.
+//! The parser of both dialects: they differ in the meaning of its events.
 
 use std::borrow::Cow;
 

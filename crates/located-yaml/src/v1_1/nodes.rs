@@ -10,7 +10,7 @@ use super::scalar::{self, Scalar};
 use crate::parser::{events, not_yaml, own_tag, position};
 use crate::{DocumentError, Position};
 
-/// Levels of lists and objects that are parsed. Source: Go's `encoding/json`, which reads what YAML is converted to.
+/// Levels of lists and objects that are parsed. Source: Go's `encoding/json`, which reads the converted text.
 const MAX_DEPTH: usize = 10_000;
 
 /// End of a collection that is still open.
