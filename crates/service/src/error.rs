@@ -35,34 +35,34 @@ pub trait ResultExt<T> {
     /// let number = "x".parse::<u8>().doing("reading the number");
     /// assert_eq!(number.unwrap_err().to_string(), "reading the number: invalid digit found in string");
     /// ```
-    fn doing(self, operation: impl Operation) -> Result<T, Error>;
+    fn doing(self, operation: impl OperationName) -> Result<T, Error>;
 }
 
 impl<T, E: Into<Box<dyn std::error::Error + Send + Sync>>> ResultExt<T> for Result<T, E> {
-    fn doing(self, operation: impl Operation) -> Result<T, Error> {
+    fn doing(self, operation: impl OperationName) -> Result<T, Error> {
         self.map_err(|source| Error::new(operation.name(), source))
     }
 }
 
 /// The name of an operation: a text, or a function that makes it when it has failed.
-pub trait Operation {
+pub trait OperationName {
     /// As in "reading the settings".
     fn name(self) -> String;
 }
 
-impl Operation for &str {
+impl OperationName for &str {
     fn name(self) -> String {
         self.to_owned()
     }
 }
 
-impl Operation for String {
+impl OperationName for String {
     fn name(self) -> String {
         self
     }
 }
 
-impl<F: FnOnce() -> String> Operation for F {
+impl<F: FnOnce() -> String> OperationName for F {
     fn name(self) -> String {
         self()
     }

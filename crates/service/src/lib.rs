@@ -42,7 +42,7 @@ mod state_log;
 pub mod tls;
 
 pub use access_log::AccessLog;
-pub use error::{Error, Operation, ResultExt};
+pub use error::{Error, OperationName, ResultExt};
 #[cfg(feature = "http-client")]
 pub use http_client::{http_client, http_client_with_secrets};
 pub use state_log::StateLog;
