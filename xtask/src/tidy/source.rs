@@ -26,21 +26,29 @@ impl SourceFile {
             || path.starts_with("crates/faults/")
     }
 
-    /// Number of lines before the module of unit tests.
+    /// Number of lines before the module of unit tests; one of a file of its own ends nothing.
     pub(super) fn length(&self) -> usize {
-        self.text
-            .lines()
-            .take_while(|line| *line != "#[cfg(test)]")
-            .count()
+        let mut lines = self.text.lines().peekable();
+        let mut count = 0;
+        while let Some(line) = lines.next() {
+            let is_declared = lines
+                .peek()
+                .is_some_and(|next| next.starts_with("mod ") && next.ends_with(';'));
+            if line == "#[cfg(test)]" && !is_declared {
+                break;
+            }
+            count += 1;
+        }
+        count
     }
 
     /// The lines before the module of unit tests without comment lines, numbered from one.
     pub(super) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let is_test = self.is_test();
+        let length = if self.is_test() { 0 } else { self.length() };
         self.text
             .lines()
+            .take(length)
             .enumerate()
-            .take_while(move |(_, line)| !is_test && *line != "#[cfg(test)]")
             .map(|(index, line)| (index + 1, line))
             .filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
@@ -152,6 +160,16 @@ mod tests {
             ..file
         };
         assert_eq!(test.code().count(), 0);
+    }
+
+    #[test]
+    fn code_goes_on_after_tests_of_another_file() {
+        let file = SourceFile {
+            path: "crates/x/src/a.rs".to_owned(),
+            text: "#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\nmod more {}\n".to_owned(),
+        };
+        assert_eq!(file.length(), 3);
+        assert_eq!(file.code().last(), Some((3, "fn a() {}")));
     }
 
     #[test]
