@@ -1,27 +1,14 @@
-//! `atoll backup` and `atoll restore`: an installation in one file, consistent while it runs.
-//!
-//! The file is a tar: a heading, the database, files of clusters, secrets and settings, the registry's content, and at
-//! the end an index with the checksum of every member, and its own. Derived data is left out: boot images that the
-//! image service fetched, catalog caches, extracted installers, logs. The one invariant: a restore changes nothing
-//! before the file is verified, and replaces an installation atomically.
-
-mod content;
-mod index;
-mod pod;
-mod reader;
-mod swap;
-mod up;
-mod walk;
-mod writer;
+//! `atoll backup` and `atoll restore`: an installation in one file.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use model::size::mib;
 use service::Error;
+use site::backup::{self, Restored, SavedInstallation};
 
-use crate::{podman, terminal};
-use index::InstallationKind;
-use reader::Verified;
+use crate::site_texts::report;
+use crate::terminal::print;
 
 /// Arguments of `atoll backup`.
 #[derive(Debug, Clone, Args)]
@@ -68,164 +55,84 @@ pub(crate) struct RestoreArgs {
     verify: bool,
 }
 
-impl BackupArgs {
-    /// The backup of the pod in `folder`.
-    pub(crate) fn of_pod(file: &Path, folder: PathBuf, verify: bool) -> Self {
-        Self {
-            file: file.to_owned(),
-            data: None,
-            pod: Some(folder),
-            verify,
-        }
-    }
-}
-
-impl RestoreArgs {
-    /// The restore of the pod to `folder`.
-    pub(crate) fn of_pod(file: &Path, folder: PathBuf, replace: bool) -> Self {
-        Self {
-            file: file.to_owned(),
-            data: None,
-            pod: Some(folder),
-            replace,
-            verify: false,
-        }
-    }
-}
-
-/// Backs up an installation.
+/// Runs `atoll backup`.
 ///
-/// Errors: the file exists, no space, an unreadable installation.
-pub(crate) fn save(arguments: &BackupArgs) -> Result<(), Error> {
-    let (size, members) = match &arguments.pod {
-        Some(folder) if podman::enter(folder)? => return Ok(()),
-        Some(folder) => pod::save(&arguments.file, folder)?,
-        None => up::save(&arguments.file, arguments.data.clone())?,
-    };
-    terminal::print(&format!(
-        "{}: {} in {members} files.",
-        arguments.file.display(),
-        terminal::mib(size)
-    ));
+/// Errors: those of the backup.
+pub(crate) fn run(arguments: &BackupArgs) -> Result<(), Error> {
+    let installation = named(arguments.pod.clone(), arguments.data.clone());
+    save(&arguments.file, &installation, arguments.verify)
+}
+
+/// Runs `atoll restore`.
+///
+/// Errors: those of the restore.
+pub(crate) fn run_restore(arguments: &RestoreArgs) -> Result<(), Error> {
     if arguments.verify {
-        verify(&arguments.file)?;
+        return backup::verify(&arguments.file, &report);
+    }
+    let installation = named(arguments.pod.clone(), arguments.data.clone());
+    restore(&arguments.file, &installation, arguments.replace)
+}
+
+fn named(pod: Option<PathBuf>, data: Option<PathBuf>) -> SavedInstallation {
+    pod.map_or(SavedInstallation::Up(data), SavedInstallation::Pod)
+}
+
+/// Backs up an installation, and verifies the file if `verify`.
+///
+/// Errors: those of the backup.
+pub(crate) fn save(
+    file: &Path,
+    installation: &SavedInstallation,
+    verify: bool,
+) -> Result<(), Error> {
+    let Some(saved) = backup::save(file, installation)? else {
+        return Ok(());
+    };
+    let (shown, size) = (file.display(), mib(saved.size));
+    print(&format!("{shown}: {size} in {} files.", saved.members));
+    if verify {
+        backup::verify(file, &report)?;
     }
     Ok(())
 }
 
-/// Restores an installation.
+/// Restores an installation, and prints the next steps.
 ///
-/// Errors: a damaged file, an existing or running installation.
-pub(crate) fn restore(arguments: &RestoreArgs) -> Result<(), Error> {
-    if let Some(folder) = &arguments.pod
-        && !arguments.verify
-        && podman::enter(folder)?
-    {
-        return Ok(());
+/// Errors: those of the restore.
+pub(crate) fn restore(
+    file: &Path,
+    installation: &SavedInstallation,
+    replace: bool,
+) -> Result<(), Error> {
+    if let Some(restored) = backup::restore(file, installation, replace, &report)? {
+        print(&next_steps(&restored));
     }
-    let backup = verify(&arguments.file)?;
-    if arguments.verify {
-        return Ok(());
-    }
-    let kind = backup.index.heading.kind;
-    match (&arguments.pod, kind) {
-        (Some(folder), InstallationKind::Pod) => pod::restore(&backup, folder, arguments.replace),
-        (None, InstallationKind::Up) => {
-            up::restore(&backup, arguments.data.clone(), arguments.replace)
-        }
-        (_, kind) => {
-            let remedy = match kind {
-                InstallationKind::Up => "it is a backup of `atoll up`: restore it without --pod",
-                InstallationKind::Pod => "it is a backup of the pod: restore it with --pod DIR",
-            };
-            let doing = format!("restoring {}", arguments.file.display());
-            Err(Error::new(doing, remedy))
-        }
-    }
+    Ok(())
 }
 
-/// Verifies `file`: its checksums, and that it has no other members than `atoll backup` writes.
-fn verify(file: &Path) -> Result<Verified, Error> {
-    let backup = Verified::new(file)?;
-    let is_saved = match backup.index.heading.kind {
-        InstallationKind::Up => up::is_saved,
-        InstallationKind::Pod => pod::is_saved,
-    };
-    let mut paths = backup.index.members.iter().map(|member| &member.path);
-    if let Some(path) = paths.find(|path| !is_saved(path)) {
-        let doing = format!("verifying {}", file.display());
-        let reason =
-            format!("{path:?} is no file of a backup: restore only files of `atoll backup`");
-        return Err(Error::new(doing, reason));
-    }
-    let heading = &backup.index.heading;
-    terminal::print(&format!(
-        "{}: verified, {} files, saved at {} by version {}.",
-        file.display(),
-        backup.index.members.len(),
-        heading.created_at,
-        heading.program
-    ));
-    Ok(backup)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::index::Heading;
-    use super::writer::{BackupWriter, Owner};
-    use super::*;
-
-    /// Verifies a backup with one member, whose checksums are right.
-    fn verified(kind: InstallationKind, path: &str) -> Result<Verified, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("file");
-        let mut writer = BackupWriter::create(&file, Heading::new(kind)).unwrap();
-        writer.add(path, Owner::PRIVATE, 1, &b"x"[..]).unwrap();
-        writer.finish(&BTreeSet::new()).unwrap();
-        verify(&file).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn only_files_of_backups_are_restored() {
-        use InstallationKind::{Pod, Up};
-        for (kind, path) in [
-            (Up, "database.dump"),
-            (Up, "registry-ca.pem"),
-            (Up, "env/user.env"),
-            (Up, "secrets/database-password"),
-            (Up, "api-server/1/host.ign"),
-            (Up, "registry/docker/registry/v2/blobs/sha256/ab/abcd/data"),
-            (Pod, "database.dump"),
-            (Pod, "folder/.env"),
-            (Pod, "folder/secrets/ca/key"),
-            (Pod, "registry/.atoll/records/pulls"),
-        ] {
-            verified(kind, path).unwrap();
-        }
-        for (kind, path) in [
-            (Up, "postgres/data/PG_VERSION"),
-            (Up, "postgres/data/postgresql.auto.conf"),
-            (Up, "postgres/data.part/x"),
-            (Up, "env/api-server.env"),
-            (Up, "env/user.env/x"),
-            (Up, "control/registry.stop"),
-            (Up, "api-server/installercache/1/openshift-install"),
-            (Up, "registry/.atoll/index.redb"),
-            (Up, "image-service/x"),
-            (Up, "archives/x"),
-            (Up, "lock"),
-            (Up, "atoll.json"),
-            (Up, "bin/pg_ctl"),
-            (Pod, "other"),
-            (Pod, "db/pgdata/PG_VERSION"),
-            (Pod, "folder/.ssh/authorized_keys"),
-            (Pod, "folder/images/x"),
-            (Pod, "api-server/installercache/1/openshift-install"),
-        ] {
-            let error = verified(kind, path).unwrap_err();
-            assert!(error.starts_with("verifying "), "{path}: {error}");
+fn next_steps(restored: &Restored) -> String {
+    match restored {
+        Restored::Pod(folder) => format!(
+            "Restored. Next, in {}: put the boot images into images/, then `podman-compose up -d`. \
+             `atoll pod init --host NAME` writes compose.yaml for this version.",
+            folder.display()
+        ),
+        Restored::Up {
+            root,
+            variables,
+            certificate,
+            key,
+        } => {
+            let with = variables.as_ref().map_or_else(String::new, |variables| {
+                format!(" --env-file {}", variables.display())
+            });
+            format!(
+                "Restored. Next: atoll up --dir {}{with}\nThe registry's certificate names the host that was saved: on another one, replace {} and {} (`atoll registry cert`).",
+                root.display(),
+                certificate.display(),
+                key.display(),
+            )
         }
     }
 }

@@ -11,11 +11,11 @@ use clap::Args;
 use ignition::butane::{ButaneOptions, LocalFiles, translate};
 use ignition::{ProblemClass, ProblemList};
 use located_yaml::v1_2::MAX_BYTES;
+use service::file::rewrite_atomic;
 use service::{Error, ResultExt as _};
 
 use self::local_folder::LocalFolder;
 use crate::failure;
-use crate::file::rewrite_atomic;
 use crate::terminal;
 
 /// Mode of a new output file: configurations have password hashes and keys.

@@ -1,22 +1,19 @@
 //! `atoll certs`: the certificate authority of a site, and the wildcard certificate of its network domain.
 
-pub(crate) mod site;
 mod trust;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
+use credentials::certificate::SiteAuthority;
+use credentials::host_name::{self, certificate_name};
+use credentials::site_certificate::{LEAF_DAYS, SiteCertificate, SiteFiles};
 use service::Error;
+use service::file::folder;
 
-use crate::certificate::SiteAuthority;
-use crate::file::folder;
-use crate::host_name::{self, certificate_name};
 use crate::terminal;
-use site::{SiteCertificate, SiteFiles};
 
-/// Longer validities are refused by browsers. Units: days.
-pub(crate) const LEAF_DAYS: u32 = 398;
 /// Units: days. Ten years, as the authority.
 const MAX_DAYS: i64 = 3653;
 /// Mode of new files with a private key.

@@ -9,8 +9,8 @@ use service::logs::{self, LogFormat};
 use crate::up::{self, UpArgs};
 use crate::{
     backup, bundle, butane, catalog, certs, doctor, failure, host, ignition, image, install,
-    key_file, mirror, node, pod_command, registry, rehearse, serve, shell, status, terminal, token,
-    verbs, versions,
+    key_file, mirror, node, pod, registry, rehearse, serve, shell, status, terminal, token, verbs,
+    versions,
 };
 
 /// Filters of the log by the number of -v. Libraries of the network are quiet in the first one.
@@ -51,7 +51,7 @@ enum AtollCommand {
     /// Prepare the containers of `podman-compose up` and `podman play kube`
     Pod {
         #[command(subcommand)]
-        command: pod_command::PodCommand,
+        command: pod::PodCommand,
     },
     /// Make the certificate authority of a site and the wildcard certificate of its domain; print how clients trust it
     Certs(certs::CertsArgs),
@@ -148,11 +148,11 @@ pub fn main() -> ExitCode {
     let result = match line.command {
         AtollCommand::Serve { service } => return serve::run(&service),
         AtollCommand::Up(arguments) => up::run(&arguments),
-        AtollCommand::Backup(arguments) => backup::save(&arguments),
-        AtollCommand::Restore(arguments) => backup::restore(&arguments),
+        AtollCommand::Backup(arguments) => backup::run(&arguments),
+        AtollCommand::Restore(arguments) => backup::run_restore(&arguments),
         AtollCommand::Bundle(arguments) => bundle::run(&arguments),
         AtollCommand::Install(arguments) => install::run(&arguments),
-        AtollCommand::Pod { command } => pod_command::run(&command),
+        AtollCommand::Pod { command } => pod::run(&command),
         AtollCommand::Certs(arguments) => certs::run(&arguments),
         AtollCommand::Registry { command } => registry::run(&command),
         AtollCommand::Secrets { command } => key_file::run(&command),

@@ -1,27 +1,23 @@
 //! `atoll doctor`: checks of a site, from the outside of its services.
 
-mod catalogs;
 mod clusters;
 mod confinement;
-mod installation;
-mod mirrors;
-mod pod;
-mod settings_file;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use credentials::host_name;
 use doctor::{CheckGroup, CheckResult, CheckStatus, ClusterNames, DoctorReport, SiteFacts};
 use service::{Error, ResultExt as _};
+use site::facts;
+use site::pod::SETTINGS;
 use url::Url;
 
 use crate::catalog::table::table;
 use crate::failure;
-use crate::host_name;
 use crate::output_format::FormatArgs;
-use crate::pod::SETTINGS;
+use crate::site_texts::report;
 use crate::terminal::{notice, print};
 use crate::web_address::web_address;
 
@@ -84,14 +80,14 @@ pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
 fn checked(arguments: &DoctorArgs) -> Result<DoctorReport, Error> {
     let mut site = match &arguments.dir {
         None => SiteFacts::default(),
-        Some(dir) if dir.join(SETTINGS).exists() => pod::site(dir)?,
-        Some(dir) => installation::site(dir)?,
+        Some(dir) if dir.join(SETTINGS).exists() => facts::of_pod(dir, &report)?,
+        Some(dir) => facts::of_up(dir)?,
     };
     if let Some(url) = &arguments.api {
         site.api = Some(url.clone());
     }
     if !arguments.mirrors.is_empty() {
-        site.mirrors = mirrors::read_named(&arguments.mirrors)?;
+        site.mirrors = facts::mirrors(&arguments.mirrors, &report)?;
     }
     let named = arguments.clusters.iter().map(|domain| ClusterNames {
         domain: domain.clone(),
@@ -154,16 +150,4 @@ fn text(report: &DoctorReport) -> String {
     );
     text.push_str(&counts);
     text
-}
-
-/// Whether hosts of clusters cannot reach the host of `url`.
-fn is_local(url: &str) -> bool {
-    let url = Url::parse(url);
-    let host = url
-        .as_ref()
-        .ok()
-        .and_then(Url::host_str)
-        .unwrap_or_default();
-    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
-    address.is_some_and(|address| address.is_loopback()) || host == "localhost"
 }

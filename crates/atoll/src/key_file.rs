@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::{Args, Subcommand};
 use rand::RngExt as _;
 use service::Error;
+use service::file::rewrite_atomic;
 
-use crate::file::rewrite_atomic;
 use crate::terminal;
 
 /// Units: bytes.

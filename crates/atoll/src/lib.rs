@@ -3,44 +3,35 @@
 //! `atoll catalog` operator catalogs, `atoll host` records of hosts; `atoll backup` and `atoll restore` an installation; `atoll mirror` mirrors images to
 //! disconnected registries; `atoll rehearse` plays installations with simulated hosts.
 //!
-//! No logic of the services is here, and none of them knows that it is supervised. The one invariant: children of
-//! `atoll up` do not outlive it, except a database that shuts down by itself or at the next start.
+//! Only the command line is here: verbs, their texts and output. Libraries do the work.
 
 mod backup;
 mod bundle;
 mod butane;
 mod catalog;
-mod certificate;
 mod certs;
 mod cli;
 mod cluster_args;
 mod doctor;
-mod env_file;
 mod failure;
-mod file;
 mod host;
-mod host_name;
 mod ignition;
 mod image;
 mod install;
 mod key_file;
-mod log_in;
 mod mirror;
 mod node;
 mod output_format;
 mod pod;
-mod pod_command;
-mod podman;
 mod registry;
 mod rehearse;
-mod runtime;
-mod secrets;
 mod serve;
 mod shell;
+mod site_texts;
 mod status;
 mod terminal;
 mod token;
-pub mod up;
+mod up;
 mod verbs;
 mod versions;
 mod web_address;

@@ -16,10 +16,10 @@ mod run;
 mod verify;
 mod version;
 
-use std::ffi::OsString;
-
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 use service::Error;
+
+pub(crate) use run::{ProgressPrinter, ask_to_prune, print_outcome, pruning_lines};
 
 /// A run, or a subcommand.
 #[derive(Debug, Clone, Args)]
@@ -30,25 +30,6 @@ pub(crate) struct MirrorArgs {
     run: run::RunArgs,
     #[command(subcommand)]
     command: Option<MirrorCommand>,
-}
-
-/// The command line of a run alone.
-#[derive(Debug, Clone, Parser)]
-#[command(no_binary_name = true)]
-struct RunLine {
-    #[command(flatten)]
-    run: run::RunArgs,
-}
-
-/// Runs `atoll mirror` with these arguments in this process, which ends with it. Manifests for clusters are written by
-/// `--manifests-only` alone.
-///
-/// Errors: as [`run()`]; arguments that the command does not take.
-pub(crate) fn run_with(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Error> {
-    let line = RunLine::try_parse_from(arguments);
-    let mut line = line.map_err(|e| Error::new("mirroring", e.to_string()))?;
-    line.run.skip_manifests();
-    run::run(&line.run)
 }
 
 /// Subcommands for image sets.

@@ -3,8 +3,6 @@
 //! Without `--server` it has an API server of its own, with a temporary database, and time runs fast.
 
 mod output;
-mod own_server;
-mod temporary_folder;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +15,8 @@ use rehearsal::{
     RehearsalReport, RehearsalRequest, Script, SiteFinding,
 };
 use service::{Error, ResultExt as _};
+use supervisor::RehearsalServer;
 
-use self::own_server::OwnServer;
 use crate::catalog::table::table;
 use crate::failure;
 use crate::output_format::FormatArgs;
@@ -175,7 +173,7 @@ async fn play_on_server(
 ) -> Result<RehearsalReport, Error> {
     let own = match &arguments.server {
         Some(_) => None,
-        None => Some(OwnServer::start(arguments.release.as_deref()).await?),
+        None => Some(RehearsalServer::start(arguments.release.as_deref()).await?),
     };
     let api = match &own {
         Some(own) => InstallerApi::new(own.url(), None, None).map_err(failure)?,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use service::file::{folder, write_atomic};
 use service::{Error, ResultExt as _};
 
-use crate::file::{folder, write_atomic};
 use crate::terminal;
 
 /// Name of the program.

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use service::{Error, ResultExt as _};
+use supervisor::DataDirectory;
+use supervisor::{UpState, ready};
 
-use crate::up::data_directory::DataDirectory;
-use crate::up::{UpState, ready};
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Prints the services that run on the data directory.
 ///

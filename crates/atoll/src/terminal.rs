@@ -70,10 +70,3 @@ fn replace_progress(print: impl FnOnce()) {
     clear_progress();
     PROGRESS.suspend(print);
 }
-
-/// Formats bytes as MiB.
-pub(crate) fn mib(bytes: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
-    let mib = bytes as f64 / 1_048_576.0;
-    format!("{mib:.1} MiB")
-}

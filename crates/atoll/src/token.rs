@@ -6,8 +6,9 @@ use api_server::Settings;
 use clap::{Args, Subcommand};
 use service::{Error, ResultExt as _};
 
+use crate::terminal;
 use crate::web_address::web_text;
-use crate::{log_in, terminal};
+use credentials::log_in;
 
 /// Units: days. A century, which clocks and formats of all clients can represent.
 const MAX_DAYS: i64 = 36_500;

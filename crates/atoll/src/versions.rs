@@ -1,19 +1,20 @@
 //! `atoll versions`: the releases that the installer offers, in the format of its settings.
 
 mod hosted;
-mod registry;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use model::versions::{OpenshiftVersion, ReleaseImage};
-use oci_client::Client;
+use model::versions::OpenshiftVersion;
 use serde::Serialize;
 use service::{Error, ResultExt as _};
+use site::mirrored_releases::{release_images, releases, versions};
 
 use crate::catalog::RegistryAccessArgs;
-use crate::{file, runtime, terminal};
+use crate::terminal;
+use service::file;
+use service::runtime;
 
 const DOING: &str = "listing versions";
 const FILE_MODE: u32 = 0o644;
@@ -61,17 +62,6 @@ pub(crate) fn run(arguments: &VersionsArgs) -> Result<(), Error> {
     }
 }
 
-/// Entries of `RELEASE_IMAGES` for the releases mirrored to `place`, a host with an optional namespace.
-///
-/// Errors: NotFound – no releases; those of the registry.
-pub(crate) async fn mirrored_releases(
-    client: &Client,
-    place: &str,
-) -> Result<Vec<ReleaseImage>, model::Error> {
-    let releases = registry::releases(client, place).await?;
-    Ok(registry::release_images(&releases))
-}
-
 fn fetch(arguments: &hosted::FetchArgs) -> Result<(), Error> {
     let text = blocking(hosted::fetch(arguments))?;
     let versions = rules::versions::load_platform_versions(&text);
@@ -87,14 +77,14 @@ fn mirrored(arguments: &MirroredArgs) -> Result<(), Error> {
         ));
     };
     let client = arguments.access.client()?;
-    let releases = blocking(registry::releases(&client, registry))?;
-    if releases.is_empty() {
+    let found = blocking(releases(&client, registry))?;
+    if found.is_empty() {
         let reason = format!("{registry} has no releases: mirror some with `atoll mirror`");
         return Err(Error::new(DOING, reason));
     }
-    write_versions(&arguments.output, &registry::versions(&releases))?;
+    write_versions(&arguments.output, &versions(&found))?;
     if let Some(path) = &arguments.release_images {
-        write(path, &registry::release_images(&releases))?;
+        write(path, &release_images(&found))?;
     }
     Ok(())
 }

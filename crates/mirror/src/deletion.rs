@@ -19,15 +19,17 @@ use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use net::web;
 use oci::{Digest, Reference, Repository};
+use oci_client::Client;
 
 use self::forget::forget;
+
 pub use self::list::{DeletionItem, List};
 use self::required::{DeletedImages, RequiredImages};
 use crate::attached::attached_there;
 use crate::content::{SelectedImage, Why};
 use crate::platform::{ReleaseSources, TargetReleases};
 use crate::publish::MirrorTarget;
-use crate::run::Setup;
+use crate::run::RunContext;
 use crate::select::{SelectOptions, Selected};
 use crate::target_view;
 
@@ -52,26 +54,28 @@ pub struct DeletionPlan {
 /// Errors: Invalid – a package that the target's catalog does not have, or a channel that cannot be queried; NotFound – a
 /// catalog, or a chart; those of the target.
 pub async fn plan(
-    setup: Setup<'_>,
+    client: &Client,
+    platform: &ReleaseSources,
+    context: RunContext<'_>,
     mirror: &MirrorSelection,
     target: &MirrorTarget,
     with_attached: bool,
 ) -> Result<DeletionPlan, Error> {
-    let scratch = tempfile::tempdir_in(setup.workspace)
+    let scratch = tempfile::tempdir_in(context.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let options = SelectOptions {
         scratch: scratch.path(),
-        platform: setup.platform,
+        platform,
         continue_on_error: false,
         skip_missing: false,
     };
     let mut planned = DeletionPlan::default();
-    let present = target_view::releases(setup, mirror, target, scratch.path());
-    let releases = planned.releases(present, setup.platform).await?;
+    let present = target_view::releases(client, mirror, target, scratch.path());
+    let releases = planned.releases(present, platform).await?;
     let named = without_dependencies(mirror);
     let Selected {
         catalogs, wanted, ..
-    } = target_view::images(setup, &named, releases, target, options).await?;
+    } = target_view::images(context, &named, releases, target, options).await?;
     let meant = DeletedImages {
         target,
         catalogs: &catalogs,
@@ -82,7 +86,7 @@ pub async fn plan(
     planned.notes.append(&mut kept.notes);
     let mut lookups = stream::iter(wanted)
         .map(|wanted| async { (pinned_in_target(&wanted, target).await, wanted) })
-        .buffered(setup.limits.parallel.max(1));
+        .buffered(context.limits.parallel.max(1));
     let mut meant = BTreeSet::new();
     while let Some((found, wanted)) = lookups.next().await {
         meant.insert((
@@ -102,13 +106,13 @@ pub async fn plan(
         }
     }
     planned
-        .keep_named(&meant, target, setup.limits.parallel)
+        .keep_named(&meant, target, context.limits.parallel)
         .await?;
     if mirror.platform.graph {
         planned.graph(target).await?;
     }
     if with_attached {
-        let parallel = setup.limits.parallel;
+        let parallel = context.limits.parallel;
         planned.list.add_attached(target, parallel).await?;
     }
     planned.list.sort();

@@ -9,6 +9,7 @@ mod artifact_tag;
 pub mod attached;
 pub mod blobs;
 pub mod build_image;
+pub mod carry_in;
 pub mod config;
 pub mod content;
 pub mod deletion;

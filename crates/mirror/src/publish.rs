@@ -21,6 +21,8 @@ use crate::progress::{Amount, Phase, RunProgress};
 
 /// Concurrent images: their blobs are sent one after the other, so that an archive is read from its beginning to its end.
 const IMAGES: usize = 8;
+/// Usual transfers at a time, with each registry.
+const TRANSFERS: usize = 8;
 /// Blobs of one image that are provided at the same time.
 const BLOBS: usize = 4;
 /// Interval of progress reports for a blob in transfer.
@@ -131,6 +133,15 @@ pub struct TransferLimits {
     pub parallel: usize,
     /// Whether other images are transferred after one failed.
     pub continue_on_error: bool,
+}
+
+impl Default for TransferLimits {
+    fn default() -> Self {
+        Self {
+            parallel: TRANSFERS,
+            continue_on_error: false,
+        }
+    }
 }
 
 /// One value for each key, made once.

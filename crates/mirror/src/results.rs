@@ -24,6 +24,9 @@ pub use outcome::{MirrorResults, MirroredCatalog, MirroredImage};
 pub use tools::{archive_mapping, mapping};
 pub use v2::{FOLDER as V2_FOLDER, v2_files};
 
+/// Remedy for results that [`MirrorResults::names_by_tag`].
+pub const NEEDS_TAG_MIRRORS: &str = "catalogs reference images by tag: clusters need the ImageTagMirrorSet that --all-results writes";
+
 /// Optional results.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Forms {

@@ -46,7 +46,7 @@ pub use plan::{
     publication as plan_publication,
 };
 pub use push::push_catalogs;
-pub use setup::{CatalogForm, Setup, V2Archives};
+pub use setup::{CatalogForm, RunContext, Sources, V2Archives};
 use tags::TagOwners;
 pub use vanishing::{vanishing_by_copy, vanishing_by_publication};
 
@@ -55,27 +55,28 @@ pub use vanishing::{vanishing_by_copy, vanishing_by_publication};
 /// Errors: those of [`crate::select::select`]; Invalid – two catalogs have one name in the target, or an image cannot be
 /// resolved, unless the run continues on errors.
 pub async fn prepare(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     previous: &PreviousRuns,
     target: Option<&MirrorTarget>,
 ) -> Result<PreparedRun, Error> {
     let past = resolve::PastImages { previous, target };
     let last = previous.metadata().map(|it| &it.past_mirror);
-    let mut selection = select::image_set(setup, last).await?;
+    let mut selection = select::image_set(sources, context, last).await?;
     let mut images = std::mem::take(&mut selection.selected.wanted);
     let owners = TagOwners::of(past, &images)?;
     let mut notes = owners.rename_pinned(&mut images)?;
     let boot_images = &selection.selected.releases.boot_images;
-    let boot_images = boot_images::artifacts(setup, boot_images, past).await?;
-    let mut resolved = resolve::images(setup, images, boot_images, past).await?;
+    let boot_images = boot_images::artifacts(sources, context, boot_images, past).await?;
+    let mut resolved = resolve::images(sources, context, images, boot_images, past).await?;
     notes.extend(owners.rename_resolved(&mut resolved)?);
     notes.extend(resolved.sparse_note());
     let remaining = subtract::mirrored_images(resolved, past)?;
-    let mut attached = attach::artifacts(setup, remaining).await?;
+    let mut attached = attach::artifacts(sources, context, remaining).await?;
     attached.notes.extend(notes);
-    let mut prepared = plan::contents(setup, selection, attached).await?;
-    if let (Some(form), None) = (setup.v2_archives, target) {
-        prepared.v2 = Some(plan::v2_content(setup, form, &prepared).await?);
+    let mut prepared = plan::contents(sources, context, selection, attached).await?;
+    if let (Some(form), None) = (context.v2_archives, target) {
+        prepared.v2 = Some(plan::v2_content(sources, context, form, &prepared).await?);
     }
     Ok(prepared)
 }
@@ -84,12 +85,13 @@ pub async fn prepare(
 ///
 /// Errors: Conflict – another run writes there, or the medium is full; those of the registries and the store.
 pub async fn write_archives(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     plan: ArchivesPlan,
     store: Option<&MetadataStore>,
     dest: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
-    match transfer::archives(setup, plan, dest).await? {
+    match transfer::archives(sources, context, plan, dest).await? {
         transfer::Transferred::Complete(complete) => record::archives(complete, store).await,
         transfer::Transferred::Incomplete(failed) => {
             let failed = failed.into_iter().map(|(_, error)| error);
@@ -103,15 +105,18 @@ pub async fn write_archives(
 ///
 /// Errors: those of [`plan_archives`] and [`write_archives`].
 pub async fn write_available_archives(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     prepared: &mut PreparedRun,
     previous: &PreviousRuns,
     signer: Option<&Signer>,
     store: Option<&MetadataStore>,
     dest: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
-    while let PlannedArchives::Archives(plan) = plan_archives(setup, prepared, previous, signer)? {
-        match transfer::archives(setup, *plan, dest).await? {
+    while let PlannedArchives::Archives(plan) =
+        plan_archives(sources, context, prepared, previous, signer)?
+    {
+        match transfer::archives(sources, context, *plan, dest).await? {
             transfer::Transferred::Complete(complete) => {
                 return record::archives(complete, store).await;
             }
@@ -125,13 +130,14 @@ pub async fn write_available_archives(
 ///
 /// Errors: an image or catalog that cannot be copied or deleted, unless the run continues on errors.
 pub async fn copy(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     prepared: PreparedRun,
     plan: CopyPlan,
     target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
-    let outcome = transfer::copy(setup, &prepared, target).await?;
-    let pruned = record::pruned(setup, target, &plan.pruning, plan.metadata, outcome).await;
+    let outcome = transfer::copy(sources, context, &prepared, target).await?;
+    let pruned = record::pruned(context, target, &plan.pruning, plan.metadata, outcome).await;
     let mut outcome = pruned?;
     outcome.failed.extend(prepared.failed);
     outcome.unread = prepared.unread;
@@ -144,15 +150,15 @@ pub async fn copy(
 ///
 /// Errors: an image or catalog that cannot be sent or deleted, unless the run continues on errors.
 pub async fn publish(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     mut publication: Publication,
     target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
-    let outcome = transfer::publication(setup, &mut publication, target).await?;
+    let outcome = transfer::publication(context, &mut publication, target).await?;
     let Publication {
         pruning, metadata, ..
     } = publication;
-    record::pruned(setup, target, &pruning, metadata, outcome).await
+    record::pruned(context, target, &pruning, metadata, outcome).await
 }
 
 /// Results for the images that this archive set and previous ones brought to a target. The target is not contacted.

@@ -7,19 +7,20 @@ use model::Error;
 use model::image_set::{MirrorSelection, OperatorSelection};
 use net::web;
 use oci::Reference;
+use oci_client::Client;
 
 use crate::content::SelectedImage;
 use crate::names;
 use crate::platform::{TargetReleases, graph_image_name};
 use crate::publish::MirrorTarget;
-use crate::run::Setup;
+use crate::run::RunContext;
 use crate::select::{SelectOptions, Selected, select};
 
 /// The images of a set, and the catalogs of the target that name them. `releases` has those of its releases.
 ///
 /// Errors: as [`select`]; Unavailable – a repository of charts, which no target has.
 pub(crate) async fn images(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     mirror: &MirrorSelection,
     releases: Vec<SelectedImage>,
     target: &MirrorTarget,
@@ -36,7 +37,7 @@ pub(crate) async fn images(
         helm: mirror.helm.clone(),
         ..MirrorSelection::default()
     };
-    let selected = select(&target.client, &own, None, options, setup.progress).await;
+    let selected = select(&target.client, &own, None, options, context.progress).await;
     let mut selected = selected.map_err(|error| match error {
         Error::Unavailable { what, .. } if what == web::SERVER => {
             let reason = format!(
@@ -54,14 +55,14 @@ pub(crate) async fn images(
 
 /// The releases of a set.
 pub(crate) fn releases<'a>(
-    setup: Setup<'a>,
+    client: &'a Client,
     mirror: &'a MirrorSelection,
     target: &'a MirrorTarget,
     scratch: &'a Path,
 ) -> TargetReleases<'a> {
     TargetReleases {
         target,
-        sources: setup.client,
+        sources: client,
         mirror,
         scratch,
     }

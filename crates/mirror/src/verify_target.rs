@@ -9,13 +9,15 @@ use model::Error;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::MirrorMetadata;
 use oci::{Descriptor, Digest, Manifest, Platform, Reference, Repository, media_type};
+use oci_client::Client;
 
 use crate::attached::attached_there;
 use crate::history::repository_in;
+use crate::platform::ReleaseSources;
 use crate::progress::{Amount, Phase, RunProgress};
 use crate::publish::MirrorTarget;
 use crate::resolve;
-use crate::run::Setup;
+use crate::run::RunContext;
 use crate::select::SelectOptions;
 use crate::target_view;
 
@@ -93,24 +95,26 @@ pub async fn remembered(
 /// Errors: a missing catalog or release; Invalid – a package that the catalog does not have; Unavailable – the update
 /// service, or a repository of charts.
 pub async fn configured(
-    setup: Setup<'_>,
+    client: &Client,
+    platform: &ReleaseSources,
+    context: RunContext<'_>,
     mirror: &MirrorSelection,
     target: &MirrorTarget,
 ) -> Result<Vec<Expected>, Error> {
-    let scratch = tempfile::tempdir_in(setup.workspace)
+    let scratch = tempfile::tempdir_in(context.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let options = SelectOptions {
         scratch: scratch.path(),
-        platform: setup.platform,
+        platform,
         skip_missing: false,
         continue_on_error: false,
     };
-    let releases = target_view::releases(setup, mirror, target, scratch.path());
-    let releases = releases.chosen(setup.platform).await?;
+    let releases = target_view::releases(client, mirror, target, scratch.path());
+    let releases = releases.chosen(platform).await?;
     if let Some(unread) = releases.unread.into_iter().next() {
         return Err(unread);
     }
-    let selected = target_view::images(setup, mirror, releases.wanted, target, options).await?;
+    let selected = target_view::images(context, mirror, releases.wanted, target, options).await?;
     let mut expected = made_for(mirror, target).await?;
     for wanted in selected.wanted {
         expected.push(Expected {
@@ -120,7 +124,7 @@ pub async fn configured(
         });
     }
     let images: Vec<_> = expected.iter().map(|it| it.image.clone()).collect();
-    let attached = attached_there(target, &images, setup.limits.parallel).await?;
+    let attached = attached_there(target, &images, context.limits.parallel).await?;
     let attached = attached
         .into_iter()
         .map(|(_, image)| Expected::whole(image));

@@ -31,6 +31,7 @@ pub mod network;
 pub mod node_replacement;
 pub mod operators;
 pub mod schema;
+pub mod size;
 pub mod steps;
 pub mod support;
 pub mod time;

@@ -11,7 +11,9 @@ pub mod clock;
 pub mod conditional;
 pub mod content;
 mod deadline_timer;
+pub mod env_file;
 mod error;
+pub mod file;
 pub mod forward;
 pub mod health;
 #[cfg(feature = "http-client")]
@@ -30,6 +32,7 @@ mod probe;
 pub mod program;
 pub mod range;
 pub mod representation;
+pub mod runtime;
 pub mod sendfile;
 pub mod server;
 mod server_settings;

@@ -218,6 +218,18 @@ static DENIED: &[Deny] = &[
         why: "rehearsals are a library: the command line is atoll's",
     },
     Deny {
+        from: &["credentials", "supervisor", "site"],
+        on: &["clap", "indicatif", "atoll", "services"],
+        but: &[],
+        why: "what verbs do is a library: words, questions and output are atoll's",
+    },
+    Deny {
+        from: &["credentials", "supervisor"],
+        on: &["site", "bundle", "mirror"],
+        but: &[],
+        why: "a site has a supervisor and credentials, which know no pod",
+    },
+    Deny {
         from: &["host-sim"],
         on: &[
             "model",

@@ -2,22 +2,18 @@
 
 use bytes::Bytes;
 use mirror::archive::Set;
-use mirror::names::Naming;
-use mirror::platform::{ReleaseSources, public_graph_data, usual_graph_base};
+use mirror::carry_in::{self, CarriedIn, Consent};
+use mirror::history::Pruning;
 use mirror::progress::RunProgress;
-use mirror::publish::{MirrorTarget, TransferLimits};
+use mirror::publish::MirrorTarget;
 use mirror::results::{self, Forms, MirrorResults};
-use mirror::run::{self, CatalogForm, PlannedPublication, RunOutcome, Setup};
+use mirror::run::{RunContext, RunOutcome, archived_results};
 use mirror::workspace::Workspace;
 use model::Error;
-use model::image_set::ImageSet;
 use model::jobs::{ArchivePublication, JobFile};
-use net::web::Web;
 
 use super::{CarryIn, blocking};
 
-/// Concurrent transfers, as in the mirroring tool.
-const PARALLEL: usize = 8;
 /// Most bytes of the files of the results. Units: bytes. Those of a release and three catalogs have a few hundred thousand.
 const RESULTS_BYTES: usize = 16 << 20;
 
@@ -47,71 +43,41 @@ impl CarryIn {
         let entered = workspace.clone();
         let _workspace = blocking(move || Workspace::enter(&entered)).await?;
         let set = blocking(move || Set::open(path.as_path())).await?;
-        let plan = match run::plan_publication(set.clone(), &target, true).await? {
-            PlannedPublication::Nothing(_) => return published_before(set, target).await,
-            PlannedPublication::Publish(plan) => *plan,
+        let context = RunContext::new(&workspace, service::clock::now().timestamp(), progress);
+        let decide = async |pruning: &mut Pruning| {
+            Ok(if pruning.needs_consent() && !prunes {
+                Consent::Withheld
+            } else {
+                Consent::Given
+            })
         };
-        if plan.pruning.needs_consent() && !prunes {
-            let publication = ArchivePublication {
-                unconfirmed_prunes: plan.pruning.images as u64,
-                ..ArchivePublication::default()
-            };
-            return Ok(PublishedArchives {
-                publication,
+        let publication = carry_in::publish(set.clone(), &target, context, true, decide, files);
+        match publication.await? {
+            CarriedIn::Unchanged(_) => published_before(set, target).await,
+            CarriedIn::Withheld(pruning) => Ok(PublishedArchives {
+                publication: ArchivePublication {
+                    unconfirmed_prunes: pruning.images as u64,
+                    ..ArchivePublication::default()
+                },
                 files: Vec::new(),
-            });
+            }),
+            CarriedIn::Published { outcome, kept } => Ok(PublishedArchives {
+                publication: publication_of(&outcome, &kept),
+                files: kept,
+            }),
         }
-        let (image_set, platform) = (ImageSet::default(), no_sources()?);
-        let setup = Setup {
-            client: &target.client,
-            set: &image_set,
-            platform: &platform,
-            limits: TransferLimits {
-                parallel: PARALLEL,
-                continue_on_error: false,
-            },
-            skip_missing: false,
-            with_attached: true,
-            catalogs: CatalogForm::Pinned,
-            naming: Naming::default(),
-            v2_archives: None,
-            workspace: &workspace,
-            now: service::clock::now().timestamp(),
-            progress,
-        };
-        let mut outcome = run::publish(setup, plan, &target).await?;
-        let files = files(&outcome.results)?;
-        outcome.record(&target).await?;
-        Ok(PublishedArchives {
-            publication: publication(&outcome, &files),
-            files,
-        })
     }
 }
 
 /// The results of a publication that was recorded: a server that ended right after it has not stored them.
 async fn published_before(set: Set, target: MirrorTarget) -> Result<PublishedArchives, Error> {
-    let files = blocking(move || files(&run::archived_results(&set, &target)?)).await?;
+    let files = blocking(move || files(&archived_results(&set, &target)?)).await?;
     let publication = ArchivePublication {
         is_unchanged: true,
         files: listed(&files),
         ..ArchivePublication::default()
     };
     Ok(PublishedArchives { publication, files })
-}
-
-/// A publication reads archives alone: its sources are never asked.
-fn no_sources() -> Result<ReleaseSources, Error> {
-    Ok(ReleaseSources {
-        web: Web::new(None)?,
-        updates: None,
-        version_filter: None,
-        signature_stores: Vec::new(),
-        keyring: None,
-        ignores_signatures: false,
-        graph_data: public_graph_data(),
-        graph_base: usual_graph_base(),
-    })
 }
 
 /// The manifests for clusters and other files, without charts.
@@ -135,7 +101,7 @@ fn files(results: &MirrorResults) -> Result<Vec<(String, Bytes)>, Error> {
     Ok(files)
 }
 
-fn publication(outcome: &RunOutcome, files: &[(String, Bytes)]) -> ArchivePublication {
+fn publication_of(outcome: &RunOutcome, files: &[(String, Bytes)]) -> ArchivePublication {
     ArchivePublication {
         images: outcome.results.images.len() as u64,
         catalogs: outcome.results.catalogs.len() as u64,

@@ -13,11 +13,11 @@ use clap::Args;
 use oci::{Reference, Tag};
 use oci_client::{Client, ClientOptions, registry_logins};
 use service::{Error, ResultExt as _};
+use supervisor::settings::Settings;
 use tokio::runtime::Runtime;
 
 use super::notices;
 use crate::terminal;
-use crate::up::settings::Settings;
 
 /// First bytes of SQLite databases.
 const DATABASE: &[u8] = b"SQLite format 3\0";

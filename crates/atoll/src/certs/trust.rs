@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::certificate::SiteAuthority;
+use credentials::certificate::SiteAuthority;
 
 /// One kind of client, and its commands. `CA` is the path of the certificate, `DOMAIN` the network domain.
 struct Client {

@@ -9,7 +9,8 @@ use redfish::{BmcEvent, BmcJob, BmcRunner, BmcTarget, RedfishConnector, RedfishT
 use service::{CancellationToken, Error, ResultExt as _};
 
 use super::input::{self, ApiGroupsArgs};
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Longest text of a BMC in a table. Units: characters.
 const MAX_CELL: usize = 60;

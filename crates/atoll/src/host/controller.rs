@@ -10,7 +10,8 @@ use service::{Error, ResultExt as _, shutdown};
 use super::bmcs::connector;
 use crate::catalog::table::table;
 use crate::cluster_args::ClusterArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 const DOING: &str = "controlling the hosts";
 

@@ -9,7 +9,8 @@ use service::{Error, ResultExt as _};
 
 use crate::catalog::table::table;
 use crate::cluster_args::ClusterArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Arguments of `list`.
 #[derive(Debug, Clone, Args)]

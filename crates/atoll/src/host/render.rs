@@ -9,11 +9,11 @@ use host_records::check::{CheckReport, RecordFinding};
 use host_records::inventory::{self, Inventory, MAX_INVENTORY, RenderedHost};
 use secrecy::SecretString;
 use service::Error;
+use service::file::{folder, write_atomic};
 
 use super::OWNER_ONLY;
 use super::check::summary;
 use super::input::{self, ApiGroupsArgs};
-use crate::file::{folder, write_atomic};
 use crate::terminal;
 
 /// Mode of a new folder with passwords.

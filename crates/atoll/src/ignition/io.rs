@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ignition::ConfigDocument;
 use located_yaml::v1_2::MAX_BYTES;
+use service::file::write_atomic;
 use service::{Error, ResultExt as _};
-
-use crate::file::write_atomic;
 
 /// Configurations have password hashes and keys.
 const MODE: u32 = 0o600;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
+use model::size::mib;
 use oci::{Descriptor, Digest, Manifest, Reference, live_image};
 use oci_client::Client;
 use oci_client::client::BlobSource;
@@ -14,7 +15,8 @@ use service::{Error, ResultExt as _};
 
 use super::{open, sha256_of};
 use crate::catalog::RegistryAccessArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -76,8 +78,8 @@ async fn while_shown<T>(upload: impl Future<Output = T>, sent: &AtomicU64, size:
         tokio::select! {
             done = &mut upload => return done,
             _ = interval.tick() => {
-                let sent = terminal::mib(sent.load(Ordering::Relaxed));
-                terminal::progress(&format!("{sent} of {}", terminal::mib(size)));
+                let sent = mib(sent.load(Ordering::Relaxed));
+                terminal::progress(&format!("{sent} of {}", mib(size)));
             }
         }
     }

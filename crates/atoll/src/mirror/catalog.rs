@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use ::mirror::names::Naming;
 use ::mirror::older::{self, Copy, LoadedCatalog};
+use ::mirror::platform::ReleaseSources;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::TransferLimits;
 use ::mirror::results::{self, Forms, ResultFile};
-use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::run::RunContext;
 use ::mirror::target_name::TargetName;
 use ::mirror::workspace::Workspace;
 use clap::{Args, Subcommand};
-use model::image_set::ImageSet;
 use oci::{Reference, Repository};
+use oci_client::Client;
 use service::Error;
 
 use super::registry_args::RegistryArgs;
@@ -22,8 +22,6 @@ use crate::terminal;
 
 /// Workspace below `--dir`, which may hold other files.
 const WORKSPACE: &str = "oc-mirror-workspace";
-/// Concurrent transfers.
-const PARALLEL: usize = 8;
 
 /// Subcommands for whole catalogs.
 #[derive(Debug, Clone, Subcommand)]
@@ -103,8 +101,8 @@ impl CatalogPruneArgs {
         let target = TargetName::whole(tag.registry.clone());
         let target = common.registries.target(&target)?.client;
         let pruned = common
-            .with_setup(&progress, false, async |setup| {
-                Ok(older::prune(setup, index, packages, tag, target).await?)
+            .with_access(&progress, false, async |client, platform, context| {
+                Ok(older::prune(client, platform, context, index, packages, tag, target).await?)
             })
             .await?;
         terminal::print(&pruned.destination.to_string());
@@ -117,40 +115,49 @@ impl CatalogCopyArgs {
         let source: Copy = self.source.parse()?;
         let (common, continue_on_error) = (&self.common, self.continue_on_error);
         common
-            .with_setup(&progress, continue_on_error, async |setup| {
-                let loaded = source.load(setup, &common.dir).await?;
-                loaded.notes.iter().for_each(|note| terminal::notice(note));
-                match &self.target {
-                    Destination::ArchiveSet(folder) => {
-                        self.to_folder(setup, &loaded, folder).await?;
+            .with_access(
+                &progress,
+                continue_on_error,
+                async |client, platform, context| {
+                    let loaded = source.load(client, platform, context, &common.dir).await?;
+                    loaded.notes.iter().for_each(|note| terminal::notice(note));
+                    match &self.target {
+                        Destination::ArchiveSet(folder) => {
+                            self.to_folder(client, context, &loaded, folder).await?;
+                        }
+                        Destination::Target(name) => {
+                            let target = common.registries.target(name)?;
+                            let outcome = loaded
+                                .to_registry(client, platform, context, &target)
+                                .await?;
+                            let files = results::files(&outcome.results, Forms::default())?;
+                            self.manifests(context, &files)?;
+                            report_failures(&outcome.failed, &outcome.unread, &outcome.left_out)?;
+                        }
                     }
-                    Destination::Target(name) => {
-                        let target = common.registries.target(name)?;
-                        let outcome = loaded.to_registry(setup, &target).await?;
-                        let files = results::files(&outcome.results, Forms::default())?;
-                        self.manifests(setup, &files)?;
-                        report_failures(&outcome.failed, &outcome.unread, &outcome.left_out)?;
-                    }
-                }
-                report_failures(&loaded.failed, &[], &loaded.left_out)
-            })
+                    report_failures(&loaded.failed, &[], &loaded.left_out)
+                },
+            )
             .await
     }
 
     async fn to_folder(
         &self,
-        setup: Setup<'_>,
+        client: &Client,
+        context: RunContext<'_>,
         loaded: &LoadedCatalog,
         folder: &Path,
     ) -> Result<(), model::Error> {
         let below: Repository = folder.to_string_lossy().parse()?;
-        let mapping = loaded.to_folder(setup, &self.common.dir, &below).await?;
-        self.manifests(setup, &[ResultFile::new("mapping.txt", mapping)])
+        let mapping = loaded
+            .to_folder(client, context, &self.common.dir, &below)
+            .await?;
+        self.manifests(context, &[ResultFile::new("mapping.txt", mapping)])
     }
 
     /// Writes the manifests for clusters and the mapping.
-    fn manifests(&self, setup: Setup<'_>, files: &[ResultFile]) -> Result<(), model::Error> {
-        let time = u64::try_from(setup.now).unwrap_or_default();
+    fn manifests(&self, context: RunContext<'_>, files: &[ResultFile]) -> Result<(), model::Error> {
+        let time = u64::try_from(context.now).unwrap_or_default();
         let folder = results::write_manifests(&self.common.dir, time, files)?;
         terminal::print(&format!(
             "manifests for clusters written to {}",
@@ -161,32 +168,25 @@ impl CatalogCopyArgs {
 }
 
 impl CatalogArgs {
-    async fn with_setup<T>(
+    async fn with_access<T>(
         &self,
         progress: &RunProgress,
         continue_on_error: bool,
-        work: impl AsyncFnOnce(Setup<'_>) -> Result<T, RunError>,
+        work: impl AsyncFnOnce(&Client, &ReleaseSources, RunContext<'_>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         let workspace = self.dir.join(WORKSPACE);
         let _entered = Workspace::enter(&workspace)?;
         let ca_pem = self.registries.ca_pem()?;
-        let setup = Setup {
-            client: &self.registries.source()?,
-            set: &ImageSet::default(),
-            platform: &UpdateArgs::default().sources(ca_pem.as_deref())?,
+        let client = self.registries.source()?;
+        let platform = UpdateArgs::default().sources(ca_pem.as_deref())?;
+        let usual = RunContext::new(&workspace, service::clock::now().timestamp(), progress);
+        let context = RunContext {
             limits: TransferLimits {
-                parallel: PARALLEL,
                 continue_on_error,
+                ..usual.limits
             },
-            skip_missing: false,
-            with_attached: false,
-            catalogs: CatalogForm::default(),
-            naming: Naming::default(),
-            v2_archives: None,
-            workspace: &workspace,
-            now: service::clock::now().timestamp(),
-            progress,
+            ..usual
         };
-        work(setup).await
+        work(&client, &platform, context).await
     }
 }

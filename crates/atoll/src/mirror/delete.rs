@@ -4,23 +4,19 @@ use std::path::{Path, PathBuf};
 
 use ::mirror::config::{self, Configuration};
 use ::mirror::deletion::{self, DeletionPlan, List};
-use ::mirror::names::Naming;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::{MirrorTarget, TransferLimits};
-use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::run::RunContext;
 use ::mirror::target_name::TargetName;
 use ::mirror::workspace::Workspace;
 use clap::Args;
-use model::image_set::{ImageSet, MirrorSelection};
+use model::image_set::MirrorSelection;
 use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::ReleaseArgs;
 use super::run::{Destination, ProgressFormat, with_progress};
 use crate::terminal;
-
-/// Concurrent requests to the target.
-const PARALLEL: usize = 8;
 
 /// Arguments of `atoll mirror delete`.
 #[derive(Debug, Clone, Args)]
@@ -91,26 +87,13 @@ impl DeleteArgs {
         let folder = workspace.join("delete");
         let failed = |e| model::Error::internal(format!("writing to {}", folder.display()), e);
         std::fs::create_dir_all(&folder).map_err(failed)?;
-        let setup = Setup {
-            client: &self.registries.source()?,
-            set: &ImageSet::default(),
-            platform: &self
-                .releases
-                .sources(self.registries.ca_pem()?.as_deref())?,
-            limits: TransferLimits {
-                parallel: PARALLEL,
-                continue_on_error: false,
-            },
-            skip_missing: false,
-            with_attached: false,
-            catalogs: CatalogForm::default(),
-            naming: Naming::default(),
-            v2_archives: None,
-            workspace,
-            now: service::clock::now().timestamp(),
-            progress,
-        };
-        let planned = deletion::plan(setup, &mirror, target, self.delete_signatures).await?;
+        let client = self.registries.source()?;
+        let ca_pem = self.registries.ca_pem()?;
+        let platform = self.releases.sources(ca_pem.as_deref())?;
+        let context = RunContext::new(workspace, service::clock::now().timestamp(), progress);
+        let with_attached = self.delete_signatures;
+        let planned = deletion::plan(&client, &platform, context, &mirror, target, with_attached);
+        let planned = planned.await?;
         let id = self
             .delete_id
             .as_ref()
@@ -153,7 +136,8 @@ async fn delete(path: &Path, target: &MirrorTarget) -> Result<(), model::Error> 
     let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
     let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
     let list = List::from_yaml(&text, target)?;
-    let (deleted, failed) = deletion::delete(&list, target, PARALLEL).await;
+    let (deleted, failed) =
+        deletion::delete(&list, target, TransferLimits::default().parallel).await;
     for error in &failed {
         terminal::notice(&error.chain());
     }

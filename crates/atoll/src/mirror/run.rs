@@ -17,7 +17,7 @@ use ::mirror::history::{MetadataStore, PreviousRuns};
 use ::mirror::names::Naming;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::TransferLimits;
-use ::mirror::run::{CatalogForm, Setup, V2Archives};
+use ::mirror::run::{CatalogForm, RunContext, Sources, V2Archives};
 use ::mirror::workspace::Workspace;
 use chrono::NaiveTime;
 use model::image_set::ImageSet;
@@ -26,7 +26,10 @@ use service::{Error, ResultExt as _};
 pub(super) use self::destination::Destination;
 pub(super) use self::error::RunError;
 pub(crate) use self::flags::RunArgs;
+pub(crate) use self::progress::ProgressPrinter;
 pub(super) use self::progress::{ProgressFormat, with_progress};
+pub(crate) use self::prune::{ask_to_prune, pruning_lines};
+pub(crate) use self::report::print_outcome;
 pub(super) use self::report::report_failures;
 
 /// Folder of the history in a workspace. Source: oc-mirror v2.
@@ -65,9 +68,9 @@ impl RunArgs {
     /// Metadata store of the image set, if it has one, and its past runs.
     pub(super) async fn history(
         &self,
-        setup: Setup<'_>,
+        set: &ImageSet,
     ) -> Result<(Option<MetadataStore>, PreviousRuns), model::Error> {
-        let storage = setup.set.storage.as_ref();
+        let storage = set.storage.as_ref();
         let store = storage.map(|it| self.registries.store(it)).transpose()?;
         // oc-mirror v2 has its history in the workspace; a copy between registries has none.
         let packs = matches!(self.target, Some(Destination::ArchiveSet(_)));
@@ -132,16 +135,18 @@ impl RunArgs {
         let platform = self
             .releases
             .sources(self.registries.ca_pem()?.as_deref())?;
-        let setup = Setup {
+        let sources = Sources {
             client: &source,
             set: &set,
             platform: &platform,
+            skip_missing: self.skip_missing,
+            with_attached: !self.remove_signatures,
+        };
+        let context = RunContext {
             limits: TransferLimits {
                 parallel: self.max_per_registry.get(),
                 continue_on_error: self.continue_on_error,
             },
-            skip_missing: self.skip_missing,
-            with_attached: !self.remove_signatures,
             catalogs: self.catalog_form(),
             naming: if self.is_v2 { Naming::V2 } else { Naming::V1 },
             v2_archives: self.is_v2.then_some(V2Archives {
@@ -149,12 +154,10 @@ impl RunArgs {
                 history: &history,
                 is_strict: self.strict_archive,
             }),
-            workspace: &self.dir,
-            now: service::clock::now().timestamp(),
-            progress: &progress,
+            ..RunContext::new(&self.dir, service::clock::now().timestamp(), &progress)
         };
         match (destination, &self.from) {
-            (Destination::ArchiveSet(folder), None) => self.pack(setup, folder).await,
+            (Destination::ArchiveSet(folder), None) => self.pack(sources, context, folder).await,
             (Destination::ArchiveSet(_), Some(_)) => {
                 let reason =
                     "must specify a registry destination: docker://HOST[:PORT][/NAMESPACE]";
@@ -163,8 +166,8 @@ impl RunArgs {
             (Destination::Target(name), from) => {
                 let target = self.registries.target(name)?;
                 match from {
-                    Some(from) => self.unpack(setup, from, &target).await,
-                    None => self.direct(setup, &target).await,
+                    Some(from) => self.unpack(context, from, &target).await,
+                    None => self.direct(sources, context, &target).await,
                 }
             }
         }

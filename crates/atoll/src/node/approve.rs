@@ -10,7 +10,8 @@ use replacement::{CsrApproval, CsrKind, CsrRefusal, ExpectedNode, decide_csrs};
 use service::Error;
 
 use crate::cluster_args::ClusterArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Interval of looking for requests.
 const POLL: Duration = Duration::from_secs(5);

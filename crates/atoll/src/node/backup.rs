@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use etcd::quorum::MemberRole;
 use etcd::{EtcdCluster, EtcdEndpoint, MAX_SNAPSHOT_BYTES, SnapshotFile, save_snapshot};
+use model::size::mib;
 use service::{Error, ResultExt as _};
 
 use super::etcd::EtcdArgs;
 use crate::cluster_args::ClusterArgs;
 use crate::output_format::FormatArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Arguments of `backup`.
 #[derive(Debug, Clone, Args)]
@@ -45,7 +47,7 @@ pub(super) fn run(arguments: &NodeBackupArgs) -> Result<(), Error> {
             size_bytes,
             sha256,
         } = saved;
-        let size = terminal::mib(size_bytes);
+        let size = mib(size_bytes);
         terminal::print(&format!("{} ({size}), sha256 {sha256}", path.display()));
     }
     Ok(())

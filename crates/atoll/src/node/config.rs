@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ignition::{IgnitionConfig, NodeConfig};
+use service::file::write_atomic;
 use service::{Error, ResultExt as _};
 
 use super::joining::JoiningNodeArgs;
-use crate::file::write_atomic;
 use crate::terminal;
 
 /// Mode of the file, which has the hash of a password and keys of networks.

@@ -7,6 +7,7 @@ use ignition::cpio::{CpioMember, DIRECTORY, REGULAR};
 use ignition::{DiskPath, LiveInstaller, NodeConfig, archive};
 use image_service::content::ContentPieces;
 use image_service::image::{BaseImage, InitrdArchives, KargsChange, customised, minimal_iso};
+use model::size::mib;
 use rand::RngExt as _;
 use service::{Error, ResultExt as _};
 
@@ -49,7 +50,7 @@ pub(super) fn run(arguments: &NodeImageArgs) -> Result<(), Error> {
     arguments.output.write_private(&content)?;
     let path = arguments.output.path().display();
     let (name, disk) = (arguments.node.name(), &arguments.install_to);
-    let size = terminal::mib(content.length());
+    let size = mib(content.length());
     terminal::print(&format!(
         "{path} ({size}): boots, installs {name} on {disk} and restarts; then approve its requests: atoll node approve {name} --wait"
     ));

@@ -13,7 +13,8 @@ use service::Error;
 
 use super::input;
 use crate::cluster_args::ClusterArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Names of nodes, which are names of hosts, too: Linux takes 64 characters.
 const NODE_NAME: NameForm = NameForm {

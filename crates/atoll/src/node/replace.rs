@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use clap::Args;
 use replacement::{NodePlace, ReplacementRequest};
 use service::Error;
+use service::runtime;
 use url::Url;
 
 use self::session::ReplacementSession;
@@ -21,7 +22,6 @@ use super::etcd::EtcdArgs;
 use crate::cluster_args::ClusterArgs;
 use crate::host::boot::{disc_url, firmware_url};
 use crate::output_format::FormatArgs;
-use crate::runtime;
 
 /// Arguments of `replace`.
 #[derive(Debug, Clone, Args)]

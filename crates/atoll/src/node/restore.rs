@@ -12,12 +12,14 @@ use clap::Args;
 use etcd::{
     EtcdAddress, EtcdCluster, EtcdSurvivor, EtcdSurvivors, EtcdView, SnapshotFile, check_snapshot,
 };
+use model::size::mib;
 use service::{Error, ResultExt as _};
 
 use super::etcd::{EtcdArgs, observe_elected};
 use crate::catalog::table::table;
 use crate::cluster_args::ClusterArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 const DOING: &str = "restoring etcd";
 const POLL: Duration = Duration::from_secs(3);
@@ -146,7 +148,7 @@ fn screen(survivors: &EtcdSurvivors) -> String {
             status.member_id.to_string(),
             status.term.to_string(),
             newest.saturating_sub(status.raft_index).to_string(),
-            terminal::mib(status.db_size_bytes),
+            mib(status.db_size_bytes),
         ]
     });
     let alive: Vec<_> = alive.collect();

@@ -5,13 +5,13 @@ use etcd::quorum::MemberRole;
 use etcd::{EtcdView, MemberHealth, ObservedMember};
 use model::cluster_nodes::{CertificateReport, CsrReport, NodeReport, NodesReport};
 use serde::Serialize;
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use super::etcd::EtcdArgs;
 use crate::catalog::table::table;
 use crate::cluster_args::ClusterArgs;
 use crate::output_format::FormatArgs;
-use crate::runtime;
 use crate::terminal;
 
 /// Certificates that end within so many days are shown. The platform renews them at 80 % of their three years.

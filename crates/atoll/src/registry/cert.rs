@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use credentials::certificate;
+use credentials::host_name::certificate_name;
+use service::file::{folder, write_atomic};
 use service::{Error, ResultExt as _, tls};
 
-use crate::certificate;
-use crate::file::{folder, write_atomic};
-use crate::host_name::certificate_name;
 use crate::terminal;
 
 const PUBLIC: u32 = 0o644;

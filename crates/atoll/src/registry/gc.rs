@@ -1,6 +1,7 @@
 //! Garbage collection of a running registry.
 
 use clap::Args;
+use model::size::mib;
 use reqwest::Method;
 use serde::Deserialize;
 use service::Error;
@@ -91,7 +92,7 @@ pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
     terminal::print(&format!(
         "{manifests} manifests of deleted indexes, {links} unreferenced blobs of repositories, {blobs} unlinked contents ({}) and \
          {repositories} empty repositories {}.",
-        terminal::mib(bytes),
+        mib(bytes),
         verb(arguments.dry_run)
     ));
     Ok(())

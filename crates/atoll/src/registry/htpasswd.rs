@@ -8,7 +8,9 @@ use clap::Args;
 use service::{Error, ResultExt as _};
 
 use super::password;
-use crate::{file, secrets, terminal};
+use crate::terminal;
+use credentials::secrets;
+use service::file;
 
 /// Mode of a new file: hashes can be brute-forced.
 const OWNER_ONLY: u32 = 0o600;

@@ -10,7 +10,8 @@ use reqwest::Method;
 use service::{Error, ResultExt as _};
 
 use super::remote::{self, RemoteAccess};
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Interval of progress updates.
 const POLL: Duration = Duration::from_millis(500);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use blob_store::disk::{Audited, Fault, FaultKind};
 use blob_store::{ContentStore as _, DiskStore};
 use clap::Args;
+use model::size::mib;
 use oci::Digest;
 use reqwest::Method;
 use serde::Deserialize;
@@ -16,7 +17,8 @@ use service::{Error, ResultExt as _};
 
 use super::remote::{self, RemoteAccess};
 use crate::output_format::FormatArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Interval of progress requests to a running registry.
 const POLL: Duration = Duration::from_secs(1);
@@ -96,7 +98,7 @@ fn scrub(arguments: &VerifyArgs) -> Result<(), Error> {
         {
             terminal::print(&format!("{what:8} {digest} {}", repositories.join(" ")));
         }
-        let (contents, size) = (report.contents, terminal::mib(report.bytes));
+        let (contents, size) = (report.contents, mib(report.bytes));
         terminal::print(&format!("{contents} contents verified ({size})."));
     }
     let ScrubReport {
@@ -132,7 +134,7 @@ fn verify_folder(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
         terminal::print(&format!(
             "{} contents ({}), {} repositories and {} links verified.",
             audited.contents,
-            terminal::mib(audited.bytes),
+            mib(audited.bytes),
             audited.repositories,
             audited.links
         ));

@@ -10,6 +10,7 @@ use model::mirror_metadata::ImageType;
 use oci::{
     Digest, Manifest, Reference, Registry, Repository, Target as Name, Transport, media_type,
 };
+use oci_client::Client;
 use oci_client::image::Layout;
 
 use super::layout::layout;
@@ -18,10 +19,11 @@ use crate::blobs::{BlobProvider, Registries};
 use crate::config::ImageSource;
 use crate::content::{ImageContent, LeftOut, ResolvedImage, SelectedImage, SourceBlob, Why};
 use crate::names;
+use crate::platform::ReleaseSources;
 use crate::publish::{MirrorTarget, publish};
 use crate::resolve::resolve;
 use crate::results;
-use crate::run::{RunOutcome, Setup};
+use crate::run::{RunContext, RunOutcome};
 use crate::select::{SelectOptions, Selected, select};
 
 /// Levels of nested indexes.
@@ -72,15 +74,25 @@ impl Copy {
     /// Reads the catalog, and resolves its images. Folders are below `dir`.
     ///
     /// Errors: a catalog that cannot be read, or an image of it, unless the run continues on errors.
-    pub async fn load(&self, setup: Setup<'_>, dir: &Path) -> Result<LoadedCatalog, Error> {
-        let scratch = tempfile::tempdir_in(setup.workspace)
+    pub async fn load(
+        &self,
+        client: &Client,
+        platform: &ReleaseSources,
+        context: RunContext<'_>,
+        dir: &Path,
+    ) -> Result<LoadedCatalog, Error> {
+        let scratch = tempfile::tempdir_in(context.workspace)
             .map_err(|e| Error::internal("making a temporary folder", e))?;
         let loaded = match self {
-            Self::Registry(index) => from_registry(setup, index, scratch.path()).await,
-            Self::Folder(tree) => from_folder(setup, tree, dir, scratch.path()).await,
+            Self::Registry(index) => {
+                from_registry(client, platform, context, index, scratch.path()).await
+            }
+            Self::Folder(tree) => {
+                from_folder(client, platform, context, tree, dir, scratch.path()).await
+            }
         }?;
         match loaded.failed.first() {
-            Some((wanted, error)) if !setup.limits.continue_on_error => {
+            Some((wanted, error)) if !context.limits.continue_on_error => {
                 let others = loaded.failed.len() - 1;
                 let reason = format!("{}, and {others} others", model::error::chain(error));
                 Err(Error::invalid(wanted.source.to_string(), reason))
@@ -91,12 +103,22 @@ impl Copy {
 }
 
 async fn from_registry(
-    setup: Setup<'_>,
+    client: &Client,
+    platform: &ReleaseSources,
+    context: RunContext<'_>,
     index: &Reference,
     scratch: &Path,
 ) -> Result<LoadedCatalog, Error> {
     let catalog = catalog(index.clone(), index.repository.clone());
-    let selected = images(setup, &index.to_string(), &index.repository, scratch).await?;
+    let selected = images(
+        client,
+        platform,
+        context,
+        &index.to_string(),
+        &index.repository,
+        scratch,
+    )
+    .await?;
     let Selected {
         mut wanted,
         left_out,
@@ -104,8 +126,8 @@ async fn from_registry(
         ..
     } = selected;
     wanted.push(catalog.clone());
-    let (client, progress) = (setup.client, setup.progress);
-    let mut resolved = resolve(client, wanted, setup.limits.parallel, progress).await;
+    let progress = context.progress;
+    let mut resolved = resolve(client, wanted, context.limits.parallel, progress).await;
     for image in &mut resolved.content.images {
         rename(&mut image.wanted);
     }
@@ -120,7 +142,9 @@ async fn from_registry(
 }
 
 async fn from_folder(
-    setup: Setup<'_>,
+    client: &Client,
+    platform: &ReleaseSources,
+    context: RunContext<'_>,
     tree: &RepositoryTree,
     dir: &Path,
     scratch: &Path,
@@ -137,7 +161,15 @@ async fn from_folder(
         folder: path,
         name: None,
     });
-    let selected = images(setup, &catalog_source.to_string(), &tree.name, scratch).await?;
+    let selected = images(
+        client,
+        platform,
+        context,
+        &catalog_source.to_string(),
+        &tree.name,
+        scratch,
+    )
+    .await?;
     let Selected {
         wanted,
         left_out,
@@ -180,7 +212,8 @@ impl LoadedCatalog {
     /// Errors: Invalid – the source is a folder itself; those of the sources and the disk.
     pub async fn to_folder(
         &self,
-        setup: Setup<'_>,
+        client: &Client,
+        context: RunContext<'_>,
         dir: &Path,
         below: &Repository,
     ) -> Result<String, Error> {
@@ -196,8 +229,16 @@ impl LoadedCatalog {
             let is_catalog = image.wanted.kind == ImageType::OperatorCatalog;
             tree.repository((!is_catalog).then_some(&image.wanted.repository))
         };
-        let (client, parallel) = (setup.client, setup.limits.parallel);
-        RepositoryTree::write(dir, &self.content, place, client, parallel, setup.progress).await?;
+        let parallel = context.limits.parallel;
+        RepositoryTree::write(
+            dir,
+            &self.content,
+            place,
+            client,
+            parallel,
+            context.progress,
+        )
+        .await?;
         let lines = self.content.images.iter().map(|image| {
             let (repository, tag) = (place(image)?, &image.wanted.tag);
             Ok(format!("{}={SCHEME}{repository}:{tag}\n", image.pinned()))
@@ -210,7 +251,9 @@ impl LoadedCatalog {
     /// Errors: an image that cannot be sent, unless the run continues on errors; Invalid – a name does not fit.
     pub async fn to_registry(
         &self,
-        setup: Setup<'_>,
+        client: &Client,
+        platform: &ReleaseSources,
+        context: RunContext<'_>,
         target: &MirrorTarget,
     ) -> Result<RunOutcome, Error> {
         let own = target
@@ -222,17 +265,17 @@ impl LoadedCatalog {
             max_components: own + 1,
             ..target.clone()
         };
-        let (content, limits) = (&self.content, setup.limits);
+        let (content, limits) = (&self.content, context.limits);
         let registries = Registries {
-            client: setup.client,
-            web: &setup.platform.web,
+            client,
+            web: &platform.web,
             blobs: &content.blobs,
         };
         let blobs: &dyn BlobProvider = match &self.files {
             Some(files) => files,
             None => &registries,
         };
-        let progress = setup.progress;
+        let progress = context.progress;
         let sent = publish(content, blobs, &target, BTreeMap::new(), limits, progress).await;
         let mut outcome =
             RunOutcome::of(content, sent, &target, &MirrorSelection::default(), limits)?;
@@ -257,7 +300,9 @@ impl LoadedCatalog {
 
 /// The images of all bundles of a catalog.
 async fn images(
-    setup: Setup<'_>,
+    client: &Client,
+    platform: &ReleaseSources,
+    context: RunContext<'_>,
     catalog: &str,
     name: &Repository,
     scratch: &Path,
@@ -275,11 +320,11 @@ async fn images(
     };
     let options = SelectOptions {
         scratch,
-        platform: setup.platform,
-        continue_on_error: setup.limits.continue_on_error,
-        skip_missing: setup.skip_missing,
+        platform,
+        continue_on_error: context.limits.continue_on_error,
+        skip_missing: false,
     };
-    select(setup.client, &mirror, None, options, setup.progress).await
+    select(client, &mirror, None, options, context.progress).await
 }
 
 fn catalog(source: Reference, repository: Repository) -> SelectedImage {

@@ -5,15 +5,18 @@ use model::image_set::{ImageSet, IncludePackage, MirrorSelection, OperatorSelect
 use oci::Reference;
 use oci_client::Client;
 
+use crate::platform::ReleaseSources;
 use crate::publish::MirrorTarget;
 use crate::results::MirroredCatalog;
-use crate::run::{self, Setup};
+use crate::run::{self, RunContext, Sources};
 
 /// Pushes the catalog `index`, with nothing but those packages in it, as the image `to`.
 ///
 /// Errors: the catalog cannot be read, or has no such package; those of the registries.
 pub async fn prune(
-    setup: Setup<'_>,
+    client: &Client,
+    platform: &ReleaseSources,
+    context: RunContext<'_>,
     index: &str,
     packages: &[String],
     to: &Reference,
@@ -47,7 +50,14 @@ pub async fn prune(
         namespace: String::new(),
         max_components: 0,
     };
-    let pushed = run::push_catalogs(Setup { set: &set, ..setup }, &target).await?;
+    let sources = Sources {
+        client,
+        set: &set,
+        platform,
+        skip_missing: false,
+        with_attached: false,
+    };
+    let pushed = run::push_catalogs(sources, context, &target).await?;
     let mut pushed = pushed.into_iter();
     pushed
         .next()

@@ -2,7 +2,7 @@
 
 use model::Error;
 
-use super::setup::Setup;
+use super::setup::{RunContext, Sources};
 use super::subtract::RemainingImages;
 use crate::attached::attach;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
@@ -26,7 +26,8 @@ pub(super) struct AttachedImages {
 ///
 /// Errors: Invalid – an image failed, unless the run continues on errors.
 pub(super) async fn artifacts(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     remaining: RemainingImages,
 ) -> Result<AttachedImages, Error> {
     let RemainingImages {
@@ -35,16 +36,16 @@ pub(super) async fn artifacts(
         mut failed,
     } = remaining;
     let mut notes = Vec::new();
-    if setup.with_attached {
-        let (client, progress) = (setup.client, setup.progress);
-        let attached = attach(client, &mut content, setup.limits.parallel, progress).await;
+    if sources.with_attached {
+        let (client, progress) = (sources.client, context.progress);
+        let attached = attach(client, &mut content, context.limits.parallel, progress).await;
         failed.extend(attached.failed);
         let refused = attached.refused.iter();
         notes.extend(refused.map(|(wanted, error)| failure(wanted, error)));
     }
     let (missing, failed) = skipped(failed);
     notes.extend(missing.iter().map(|(wanted, error)| failure(wanted, error)));
-    if !setup.limits.continue_on_error && !failed.is_empty() {
+    if !context.limits.continue_on_error && !failed.is_empty() {
         return Err(all_of(&failed));
     }
     Ok(AttachedImages {

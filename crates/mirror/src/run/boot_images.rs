@@ -10,7 +10,7 @@ use oci_client::client::BlobSource;
 use url::Url;
 
 use super::resolve::PastImages;
-use super::setup::Setup;
+use super::setup::{RunContext, Sources};
 use crate::content::SelectedImage;
 use crate::platform::{BootImage, BootImages};
 
@@ -31,11 +31,12 @@ pub(super) struct BootArtifacts {
 ///
 /// Errors: Invalid – a name does not fit into the target; Internal and Conflict – the disk refuses a manifest.
 pub(super) async fn artifacts(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     images: &BootImages,
     past: PastImages<'_>,
 ) -> Result<BootArtifacts, Error> {
-    let layout = Registry::Layout(setup.workspace.join(FOLDER));
+    let layout = Registry::Layout(context.workspace.join(FOLDER));
     let mut artifacts = BootArtifacts::default();
     for image in images.images() {
         let mut wanted = image.selected(layout.clone())?;
@@ -45,9 +46,9 @@ pub(super) async fn artifacts(
         if let Some(source) = known {
             wanted.source = source;
         } else {
-            match setup.platform.web.size(&image.url).await {
+            match sources.platform.web.size(&image.url).await {
                 Ok(size) => {
-                    wanted.source = artifact(setup, &wanted.source, image, size).await?;
+                    wanted.source = artifact(sources, &wanted.source, image, size).await?;
                     artifacts
                         .files
                         .insert(image.digest.clone(), image.url.clone());
@@ -65,7 +66,7 @@ pub(super) async fn artifacts(
 
 /// Writes the artifact of an image of `size` bytes; its reference by digest.
 async fn artifact(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
     place: &Reference,
     image: &BootImage,
     size: u64,
@@ -74,8 +75,8 @@ async fn artifact(
     let manifest = live_image::manifest(&layer)?;
     let digest = Digest::sha256(live_image::CONFIG);
     let config = BlobSource::Bytes(Bytes::from_static(live_image::CONFIG));
-    setup.client.push_blob(place, &digest, &config).await?;
+    sources.client.push_blob(place, &digest, &config).await?;
     let place = place.with_digest(manifest.digest.clone());
-    setup.client.push_manifest(&place, &manifest).await?;
+    sources.client.push_manifest(&place, &manifest).await?;
     Ok(place)
 }

@@ -63,6 +63,18 @@ impl RunOutcome {
 }
 
 impl RunOutcome {
+    /// Whether all images that left the set are gone.
+    ///
+    /// Errors: Conflict – some manifests could not be deleted.
+    pub fn check_stayed(&self) -> Result<(), Error> {
+        match self.stayed.len() {
+            0 => Ok(()),
+            stayed => Err(Error::conflict(format!(
+                "{stayed} manifests were not deleted; the next run retries"
+            ))),
+        }
+    }
+
     /// Adds catalogs that were sent.
     pub(super) fn add_catalogs(&mut self, catalogs: SentCatalogs) {
         self.results.catalogs.extend(catalogs.catalogs);

@@ -23,7 +23,7 @@ pub use self::publication::{PlannedPublication, Publication, publication};
 pub(super) use self::v2_content::v2_content;
 use super::attach::AttachedImages;
 use super::select::SetSelection;
-use super::setup::{CatalogForm, Setup};
+use super::setup::{CatalogForm, RunContext, Sources};
 use crate::content::ResolvedImage;
 use crate::folder::NamedFile;
 use crate::operators::{self, Choice, Original};
@@ -34,7 +34,8 @@ use crate::select::{Selected, SelectedCatalog};
 ///
 /// Errors: those of the catalogs' sources; Internal – a file cannot be written.
 pub(super) async fn contents(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     selection: SetSelection,
     attached: AttachedImages,
 ) -> Result<PreparedRun, Error> {
@@ -57,12 +58,12 @@ pub(super) async fn contents(
         notes: of_images,
     } = attached;
     notes.extend(of_images);
-    let pins = match setup.catalogs {
+    let pins = match context.catalogs {
         CatalogForm::Pinned => pins(content.images.iter().chain(&mirrored)),
         CatalogForm::Tagged | CatalogForm::Original => BTreeMap::new(),
     };
     Ok(PreparedRun {
-        mirror: with_selected_versions(&setup.set.mirror, &releases),
+        mirror: with_selected_versions(&sources.set.mirror, &releases),
         catalogs: pruned_catalogs(catalogs, &pins, scratch.path()).await?,
         releases,
         charts,

@@ -11,7 +11,7 @@ use model::mirror_metadata::{Association, MirrorMetadata};
 
 pub(super) use self::metadata::next;
 use super::outcome::{MetadataWrites, RunOutcome};
-use super::setup::{Setup, blocking};
+use super::setup::{RunContext, blocking};
 use super::transfer::CompleteArchives;
 use crate::history::{MetadataStore, Pruning, prune, stored};
 use crate::publish::MirrorTarget;
@@ -46,7 +46,7 @@ pub(super) async fn archives(
 ///
 /// Errors: a manifest that cannot be deleted, unless the run continues on errors.
 pub(super) async fn pruned(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     target: &MirrorTarget,
     pruning: &Pruning,
     metadata: MetadataWrites,
@@ -56,8 +56,8 @@ pub(super) async fn pruned(
         return Ok(outcome);
     }
     outcome.pruned = pruning.images;
-    let mut stayed = prune(pruning, target, setup.limits.parallel).await;
-    if !setup.limits.continue_on_error && !stayed.is_empty() {
+    let mut stayed = prune(pruning, target, context.limits.parallel).await;
+    if !context.limits.continue_on_error && !stayed.is_empty() {
         return Err(stayed.swap_remove(0).1);
     }
     let manifests: Vec<_> = stayed.iter().map(|(manifest, _)| manifest).collect();

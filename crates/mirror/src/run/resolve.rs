@@ -3,7 +3,7 @@
 use model::Error;
 
 use super::boot_images::BootArtifacts;
-use super::setup::{CatalogForm, Setup};
+use super::setup::{CatalogForm, RunContext, Sources};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 use crate::history::PreviousRuns;
 use crate::operators;
@@ -47,14 +47,21 @@ impl ResolvedImages {
 ///
 /// Errors: Invalid – a name does not fit into the target.
 pub(super) async fn images(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     mut wanted: Vec<SelectedImage>,
     boot_images: BootArtifacts,
     past: PastImages<'_>,
 ) -> Result<ResolvedImages, Error> {
     wanted.extend(boot_images.wanted);
     let (mirrored, wanted) = past.previous.split_pinned(wanted, past.target)?;
-    let resolved = resolve(setup.client, wanted, setup.limits.parallel, setup.progress).await;
+    let resolved = resolve(
+        sources.client,
+        wanted,
+        context.limits.parallel,
+        context.progress,
+    )
+    .await;
     let Resolved {
         mut content,
         mut failed,
@@ -65,7 +72,7 @@ pub(super) async fn images(
             blob.file = Some(file);
         }
     }
-    if setup.catalogs == CatalogForm::Pinned {
+    if context.catalogs == CatalogForm::Pinned {
         for ResolvedImage { wanted, digest } in &mut content.images {
             operators::name_by_digest(wanted, digest);
         }

@@ -9,7 +9,7 @@ use model::mirror_metadata::PastMirror;
 use oci::{Repository, Tag};
 use tempfile::TempDir;
 
-use super::setup::Setup;
+use super::setup::{RunContext, Sources};
 use crate::names::Naming;
 use crate::select::{SelectOptions, Selected, select};
 
@@ -25,22 +25,23 @@ pub(super) struct SetSelection {
 ///
 /// Errors: as [`select`]; Invalid – two catalogs have one name in the target.
 pub(super) async fn image_set(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     last: Option<&PastMirror>,
 ) -> Result<SetSelection, Error> {
     let scratch = tempfile::Builder::new()
         .prefix("run-")
-        .tempdir_in(setup.workspace)
+        .tempdir_in(context.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let options = SelectOptions {
         scratch: scratch.path(),
-        platform: setup.platform,
-        continue_on_error: setup.limits.continue_on_error,
-        skip_missing: setup.skip_missing,
+        platform: sources.platform,
+        continue_on_error: context.limits.continue_on_error,
+        skip_missing: sources.skip_missing,
     };
-    let mirror = &setup.set.mirror;
-    let mut selected = select(setup.client, mirror, last, options, setup.progress).await?;
-    if setup.naming == Naming::V2 {
+    let mirror = &sources.set.mirror;
+    let mut selected = select(sources.client, mirror, last, options, context.progress).await?;
+    if context.naming == Naming::V2 {
         v2_names::rename(&mut selected, &mirror.additional_images)?;
     }
     let names = selected.catalogs.iter();

@@ -1,4 +1,4 @@
-//! The input of a run.
+//! The input of a run: its sources and its context.
 
 use std::path::Path;
 
@@ -12,19 +12,24 @@ use crate::platform::ReleaseSources;
 use crate::progress::RunProgress;
 use crate::publish::TransferLimits;
 
-/// The input of a run.
+/// The image set, and the sources of its images.
 #[derive(Debug, Clone, Copy)]
-pub struct Setup<'a> {
-    /// Client for the sources.
+pub struct Sources<'a> {
+    /// Client for their registries.
     pub client: &'a Client,
     pub set: &'a ImageSet,
     /// Update services for releases of the platform.
     pub platform: &'a ReleaseSources,
-    pub limits: TransferLimits,
     /// Skip images that a catalog references but the registry does not have, and boot images that a release does not have.
     pub skip_missing: bool,
     /// Mirror the attached artifacts of images: signatures, attestations, SBOMs.
     pub with_attached: bool,
+}
+
+/// How a run works.
+#[derive(Debug, Clone, Copy)]
+pub struct RunContext<'a> {
+    pub limits: TransferLimits,
     pub catalogs: CatalogForm,
     /// Names of images in the target.
     pub naming: Naming,
@@ -35,6 +40,21 @@ pub struct Setup<'a> {
     /// Units: seconds since 1970.
     pub now: i64,
     pub progress: &'a RunProgress,
+}
+
+impl<'a> RunContext<'a> {
+    /// A run with the usual limits, names and forms.
+    pub fn new(workspace: &'a Path, now: i64, progress: &'a RunProgress) -> Self {
+        Self {
+            limits: TransferLimits::default(),
+            catalogs: CatalogForm::default(),
+            naming: Naming::default(),
+            v2_archives: None,
+            workspace,
+            now,
+            progress,
+        }
+    }
 }
 
 /// The form of archives of the peer's v2.

@@ -10,7 +10,7 @@ use oci::Reference;
 use oci_client::image::ImageLocation;
 
 use super::plan::{PreparedRun, Publication};
-use super::setup::{CatalogForm, Setup, blocking};
+use super::setup::{CatalogForm, RunContext, blocking};
 use super::transfer::extract;
 use crate::operators::{OpenedCatalog, folder_of, index_path};
 use crate::publish::MirrorTarget;
@@ -19,12 +19,12 @@ use crate::publish::MirrorTarget;
 ///
 /// Errors: Internal – a pruned catalog cannot be read; Invalid – a name does not fit into the target.
 pub async fn vanishing_by_copy(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     prepared: &PreparedRun,
     target: &MirrorTarget,
 ) -> Result<Vec<String>, Error> {
     let mut notes = Vec::new();
-    if setup.catalogs == CatalogForm::Original {
+    if context.catalogs == CatalogForm::Original {
         return Ok(notes);
     }
     let scratch = prepared.scratch.path();
@@ -42,15 +42,15 @@ pub async fn vanishing_by_copy(
 ///
 /// Errors: as [`vanishing_by_copy`]; those of the archives.
 pub async fn vanishing_by_publication(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     publication: &Publication,
     target: &MirrorTarget,
 ) -> Result<Vec<String>, Error> {
     let mut notes = Vec::new();
-    if setup.catalogs == CatalogForm::Original {
+    if context.catalogs == CatalogForm::Original {
         return Ok(notes);
     }
-    let scratch = tempfile::tempdir_in(setup.workspace)
+    let scratch = tempfile::tempdir_in(context.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     for (number, catalog) in publication.catalogs.iter().enumerate() {
         let index = scratch.path().join(format!("index-{number}.json"));

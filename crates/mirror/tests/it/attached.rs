@@ -7,12 +7,12 @@ use bytes::Bytes;
 use mirror::archive::Set;
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
-use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives};
 use oci::{Digest, Manifest, Reference, Tag, media_type};
 use serde_json::json;
 
 use crate::faulty::{Fault, Faulty, Rule};
-use crate::runs::{additional, additional_at, push, reference, setup, unpack};
+use crate::runs::{Setup, additional, additional_at, push, reference, setup, unpack};
 use crate::server::Server;
 
 /// Attaches something to an image: under a tag, or else by naming it as its subject.
@@ -94,12 +94,18 @@ async fn signatures_and_referrers_are_copied() {
     let set = additional(&source, &["acme/tool:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
-    let outcome = run::copy(setup, prepared, CopyPlan::default(), &target.target())
-        .await
-        .unwrap();
+    let outcome = run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target.target(),
+    )
+    .await
+    .unwrap();
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
     let expected = [
         "v1",
@@ -136,16 +142,21 @@ async fn signatures_can_be_left_out() {
     push_signed(&source).await;
     let set = additional(&source, &["acme/tool:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
-    let setup = Setup {
-        with_attached: false,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
+        sources.with_attached = false;
+    });
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
-    run::copy(setup, prepared, CopyPlan::default(), &target.target())
-        .await
-        .unwrap();
+    run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target.target(),
+    )
+    .await
+    .unwrap();
     assert_eq!(
         tags(&target, "ns/acme/tool").await,
         BTreeSet::from(["v1".to_owned()])
@@ -155,11 +166,13 @@ async fn signatures_can_be_left_out() {
 /// The archive of the next run of a set; nothing where there is nothing new.
 async fn pack(setup: Setup<'_>, store: &MetadataStore, dest: &Path) -> Option<Set> {
     let previous = PreviousRuns::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup, &previous, None).await.unwrap();
-    match run::plan_archives(setup, &prepared, &previous, None).unwrap() {
+    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+        .await
+        .unwrap();
+    match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap() {
         PlannedArchives::Nothing(_) => None,
         PlannedArchives::Archives(archives) => {
-            run::write_archives(setup, *archives, Some(store), dest)
+            run::write_archives(setup.sources, setup.context, *archives, Some(store), dest)
                 .await
                 .unwrap();
             Some(Set::open(dest).unwrap())
@@ -236,16 +249,21 @@ async fn lists_under_tags_are_carried_where_registries_keep_none() {
     let (from, to) = (without_lists(&source).await, without_lists(&target).await);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let set = additional_at(&from.address, &["acme/tool:v1"]);
-    let setup = Setup {
-        client: &from.client,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
+        sources.client = &from.client;
+    });
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
-    run::copy(setup, prepared, CopyPlan::default(), &to.target())
-        .await
-        .unwrap();
+    run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &to.target(),
+    )
+    .await
+    .unwrap();
     let copied = reference(&target, "ns/acme/tool:v1");
     let copied = Reference {
         registry: oci::Registry::Host(to.address.clone()),
@@ -275,16 +293,21 @@ async fn tags_that_other_tools_make_of_digests_are_no_lists() {
     let from = without_lists(&source).await;
     let set = additional_at(&from.address, &["acme/tool:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
-    let setup = Setup {
-        client: &from.client,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
+        sources.client = &from.client;
+    });
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
-    run::copy(setup, prepared, CopyPlan::default(), &target.target())
-        .await
-        .unwrap();
+    run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target.target(),
+    )
+    .await
+    .unwrap();
     assert_eq!(
         tags(&target, "ns/acme/tool").await,
         BTreeSet::from(["v1".to_owned()])
@@ -304,15 +327,20 @@ async fn where_tags_are_not_listed_each_is_asked_for() {
     let from = Faulty::start(&source, vec![rule]).await;
     let set = additional_at(&from.address, &["acme/tool:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
-    let setup = Setup {
-        client: &from.client,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
+        sources.client = &from.client;
+    });
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
-    run::copy(setup, prepared, CopyPlan::default(), &target.target())
-        .await
-        .unwrap();
+    run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target.target(),
+    )
+    .await
+    .unwrap();
     assert_eq!(tags(&target, "ns/acme/tool").await.len(), 4);
 }

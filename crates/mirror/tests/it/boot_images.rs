@@ -5,13 +5,14 @@ use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CopyPlan, RunOutcome, Setup};
+use mirror::run::{self, CopyPlan, RunOutcome};
 use mirror::verify_target;
 use model::Error;
 use oci::{Digest, Kind, Manifest, Reference, live_image};
 use serde_json::{Value, json};
 
 use crate::platform::{Platform, image_set_of};
+use crate::runs::Setup;
 use crate::server::Server;
 
 const SET: &str = "{platform: {channels: [{name: stable-4.18}]}, bootImages: {}}";
@@ -86,8 +87,15 @@ async fn copy(platform: &Platform, target: &Server) -> Result<RunOutcome, Error>
     let setup = platform.setup(&set, &progress);
     let previous = PreviousRuns::default();
     let target = target.target();
-    let prepared = run::prepare(setup, &previous, Some(&target)).await?;
-    run::copy(setup, prepared, CopyPlan::default(), &target).await
+    let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target)).await?;
+    run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target,
+    )
+    .await
 }
 
 #[tokio::test]
@@ -146,7 +154,7 @@ async fn boot_images_go_straight_to_registries() {
     let (platform, target) = (platform().await, Server::start().await);
     let (set, progress) = (image_set_of(SET), RunProgress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
     let mapping = run::mapping(&prepared, &target.target()).unwrap();
@@ -171,9 +179,15 @@ async fn boot_images_go_straight_to_registries() {
     assert_eq!(platform.site.ranges(FILE).len(), 4);
 
     let to = target.target();
-    let expected = verify_target::configured(setup, &set.mirror, &to)
-        .await
-        .unwrap();
+    let expected = verify_target::configured(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &set.mirror,
+        &to,
+    )
+    .await
+    .unwrap();
     let check = async || verify_target::check(&to, &expected, true, 4, &progress).await;
     assert_eq!(check().await.faults.len(), 0);
     let digest = target
@@ -229,8 +243,9 @@ async fn missing_boot_images_are_reported_or_skipped() {
     );
     let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
-    let prepare =
-        async |setup: Setup<'_>| run::prepare(setup, &PreviousRuns::default(), None).await;
+    let prepare = async |setup: Setup<'_>| {
+        run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await
+    };
     let refused = model::error::chain(&prepare(setup).await.unwrap_err());
     for missing in [
         "for s390x of release 4.18.1-x86_64",
@@ -244,10 +259,9 @@ async fn missing_boot_images_are_reported_or_skipped() {
         "{refused}"
     );
 
-    let skipping = Setup {
-        skip_missing: true,
-        ..setup
-    };
+    let skipping = setup.with(|sources, _| {
+        sources.skip_missing = true;
+    });
     // Its server does not have the file yet.
     let refused = model::error::chain(&prepare(skipping).await.unwrap_err());
     let url = platform.site.url(FILE);
@@ -256,7 +270,7 @@ async fn missing_boot_images_are_reported_or_skipped() {
         "{refused}"
     );
     let mut continuing = skipping;
-    continuing.limits.continue_on_error = true;
+    continuing.context.limits.continue_on_error = true;
     let prepared = prepare(continuing).await.unwrap();
     let failed: Vec<_> = prepared
         .failed

@@ -54,16 +54,16 @@ async fn pack(source: &Server, set: &ImageSet, folder: &Path) -> Result<(), Erro
     let setup = setup(source, set, &workspace, &progress);
     let store = MetadataStore::Folder(folder.join(STATE));
     let previous = PreviousRuns::new(store.read().await?);
-    let prepared = run::prepare(setup, &previous, None).await?;
+    let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
     let PlannedArchives::Archives(mut archives) =
-        run::plan_archives(setup, &prepared, &previous, None)?
+        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)?
     else {
         // The metadata was written before.
         return archive::forget_finished(&folder.join(ARCHIVES));
     };
     archives.plan = split(&archives.plan, &prepared.content);
     let out = folder.join(ARCHIVES);
-    run::write_archives(setup, *archives, Some(&store), &out).await?;
+    run::write_archives(setup.sources, setup.context, *archives, Some(&store), &out).await?;
     Ok(())
 }
 
@@ -238,9 +238,9 @@ async fn publish(
     else {
         panic!("a run that failed was remembered");
     };
-    let mut outcome = run::publish(setup, *publication, &to).await?;
+    let mut outcome = run::publish(setup.context, *publication, &to).await?;
     let files = results::files(&outcome.results, Forms::default())?;
-    let time = u64::try_from(setup.now).unwrap();
+    let time = u64::try_from(setup.context.now).unwrap();
     let results = results::write(&workspace, time, &files, &outcome.results.charts)?;
     outcome.record(&to).await?;
     Ok(results)

@@ -3,7 +3,7 @@
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
-use mirror::run::{self, Setup};
+use mirror::run;
 use oci::Digest;
 use serde_json::json;
 
@@ -27,16 +27,25 @@ async fn archives_leave_out_images_with_missing_layers() {
     let from = Faulty::start(&source, vec![rule]).await;
     let set = additional_at(&from.address, &["acme/a:v1", "acme/b:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
-    let mut setup = Setup {
-        client: &from.client,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
-    setup.limits.continue_on_error = true;
+    let mut setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
+        sources.client = &from.client;
+    });
+    setup.context.limits.continue_on_error = true;
     let previous = PreviousRuns::default();
-    let mut prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let mut prepared = run::prepare(setup.sources, setup.context, &previous, None)
+        .await
+        .unwrap();
     let dest = folder.path().join("out");
     let all = &mut prepared;
-    let packed = run::write_available_archives(setup, all, &previous, None, None, &dest);
+    let packed = run::write_available_archives(
+        setup.sources,
+        setup.context,
+        all,
+        &previous,
+        None,
+        None,
+        &dest,
+    );
     assert_eq!(packed.await.unwrap().len(), 1);
     let failed: Vec<_> = prepared.failed.iter().map(|(it, _)| &it.source).collect();
     assert_eq!(failed.len(), 1);

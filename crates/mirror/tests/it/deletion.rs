@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mirror::deletion::{self, List};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
-use mirror::run::{self, CatalogForm, CopyPlan, Setup};
+use mirror::run::{self, CatalogForm, CopyPlan};
 use mirror::verify_target;
 use model::image_set::{
     ImageSelection, ImageSet, IncludePackage, MirrorSelection, OperatorSelection,
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::layouts::layout_of;
 use crate::releases::index;
-use crate::runs::{image_set, push, push_catalog, reference, setup};
+use crate::runs::{Setup, image_set, push, push_catalog, reference, setup};
 use crate::server::Server;
 use crate::target_view::copied;
 
@@ -31,16 +31,21 @@ async fn filled_with(catalogs: CatalogForm) -> (Server, Server, TempDir) {
     let mut set = image_set(&source);
     set.mirror.additional_images = vec![image(&source, "acme/single:v1")];
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
-    let own = Setup {
-        catalogs,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
-    let prepared = run::prepare(own, &PreviousRuns::default(), None)
+    let own = setup(&source, &set, folder.path(), &progress).with(|_, context| {
+        context.catalogs = catalogs;
+    });
+    let prepared = run::prepare(own.sources, own.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
-    run::copy(own, prepared, CopyPlan::default(), &target.target())
-        .await
-        .unwrap();
+    run::copy(
+        own.sources,
+        own.context,
+        prepared,
+        CopyPlan::default(),
+        &target.target(),
+    )
+    .await
+    .unwrap();
     (source, target, folder)
 }
 
@@ -98,9 +103,16 @@ async fn required_images_stay_in(catalogs: CatalogForm) {
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     let to = target.target();
-    let planned = deletion::plan(setup, &thing(&source), &to, false)
-        .await
-        .unwrap();
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &thing(&source),
+        &to,
+        false,
+    )
+    .await
+    .unwrap();
     assert_eq!(names(&planned.list), of(&["ns/acme/thing-bundle"]));
     let [(kept, why)] = planned.kept.as_slice() else {
         panic!("the tool stays: {:?}", planned.kept);
@@ -145,7 +157,16 @@ async fn images_that_other_tags_name_stay() {
     let to = target.target();
     let images = ["v1", "v2"].map(|tag| image(&source, &format!("acme/single:{tag}")));
     let one = deleted(images[..1].to_vec());
-    let planned = deletion::plan(setup, &one, &to, false).await.unwrap();
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &one,
+        &to,
+        false,
+    )
+    .await
+    .unwrap();
     assert!(planned.list.items.is_empty(), "{:?}", planned.list);
     let [(kept, why)] = planned.kept.as_slice() else {
         panic!("the image stays: {:?}", planned.kept);
@@ -153,7 +174,16 @@ async fn images_that_other_tags_name_stay() {
     assert_eq!(kept.repository.as_str(), "ns/acme/single");
     assert!(why.contains("the tag v2,"), "{why}");
     let both = deleted(images.to_vec());
-    let planned = deletion::plan(setup, &both, &to, false).await.unwrap();
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &both,
+        &to,
+        false,
+    )
+    .await
+    .unwrap();
     assert_eq!((planned.list.items.len(), planned.kept.len()), (1, 0));
 }
 
@@ -172,9 +202,16 @@ async fn images_of_the_same_catalog_under_another_tag_stay() {
     to.client.push_manifest(&other, &manifest).await.unwrap();
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
-    let planned = deletion::plan(setup, &thing(&source), &to, false)
-        .await
-        .unwrap();
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &thing(&source),
+        &to,
+        false,
+    )
+    .await
+    .unwrap();
     assert!(planned.list.items.is_empty(), "{:?}", planned.list);
     assert_eq!(planned.kept.len(), 2);
     assert!(planned.kept[0].1.contains("index:v0"), "{:?}", planned.kept);
@@ -201,9 +238,16 @@ async fn additional_images_are_deleted_with_their_artifacts() {
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     for (with_attached, count) in [(false, 1), (true, 2)] {
-        let planned = deletion::plan(setup, &delete, &to, with_attached)
-            .await
-            .unwrap();
+        let planned = deletion::plan(
+            setup.sources.client,
+            setup.sources.platform,
+            setup.context,
+            &delete,
+            &to,
+            with_attached,
+        )
+        .await
+        .unwrap();
         assert_eq!((planned.list.items.len(), planned.missing), (count, 1));
         if with_attached {
             let (deleted, failed) = deletion::delete(&planned.list, &to, 2).await;
@@ -227,7 +271,15 @@ async fn artifacts_of_parts_are_deleted_with_their_index() {
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     let delete = deleted(vec![image(&source, "acme/multi:v1")]);
-    let planned = deletion::plan(setup, &delete, &target.target(), true).await;
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &delete,
+        &target.target(),
+        true,
+    )
+    .await;
     let images = planned.unwrap().list.items.into_iter().map(|it| it.image);
     let images: Vec<_> = images.collect();
     assert_eq!(images.len(), 2, "{images:?}");
@@ -268,9 +320,16 @@ async fn images_of_layout_catalogs_stay() {
     let report = verify_target::check(&to, &expected, false, 4, &progress).await;
     assert!(report.faults.is_empty(), "{:?}", report.faults);
 
-    let planned = deletion::plan(setup, &thing(&source), &to, false)
-        .await
-        .unwrap();
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &thing(&source),
+        &to,
+        false,
+    )
+    .await
+    .unwrap();
     assert_eq!(names(&planned.list), of(&["ns/acme/thing-bundle"]));
     let (tool, why) = &planned.kept[0];
     assert_eq!(tool.repository.as_str(), "ns/acme/tool");
@@ -282,6 +341,15 @@ async fn images_of_layout_catalogs_stay() {
         operators: vec![in_folder],
         ..MirrorSelection::default()
     };
-    let planned = deletion::plan(setup, &other, &to, false).await.unwrap();
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &other,
+        &to,
+        false,
+    )
+    .await
+    .unwrap();
     assert_eq!(names(&planned.list), of(&["ns/acme/other-bundle"]));
 }

@@ -7,7 +7,7 @@ use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::operators::OpenedCatalog;
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CatalogForm, CopyPlan, PlannedArchives, Setup};
+use mirror::run::{self, CatalogForm, CopyPlan, PlannedArchives};
 use oci::{Descriptor, Digest, Manifest, Platform, media_type};
 use oci_client::image::ImageLocation;
 use serde_json::json;
@@ -49,13 +49,21 @@ async fn images_keep_the_tags_by_which_catalogs_name_them() {
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
     let carry = async |catalogs: CatalogForm| {
-        let setup = Setup { catalogs, ..setup };
-        let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        let setup = setup.with(|_, context| {
+            context.catalogs = catalogs;
+        });
+        let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
             .await
             .unwrap();
-        run::copy(setup, prepared, CopyPlan::default(), &target.target())
-            .await
-            .unwrap()
+        run::copy(
+            setup.sources,
+            setup.context,
+            prepared,
+            CopyPlan::default(),
+            &target.target(),
+        )
+        .await
+        .unwrap()
     };
     let tool = reference(&source, "acme/tool:v1");
     let digest = source.client.manifest_digest(&tool).await.unwrap().unwrap();
@@ -88,21 +96,23 @@ async fn archives_record_images_named_by_tag() {
     push_catalog(&source, 2).await;
     let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
-    let setup = Setup {
-        catalogs: CatalogForm::Tagged,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
+    let setup = setup(&source, &set, folder.path(), &progress).with(|_, context| {
+        context.catalogs = CatalogForm::Tagged;
+    });
     let store = MetadataStore::Folder(folder.path().join("state"));
     let pack = async |name: &str| {
         let previous = PreviousRuns::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &previous, None).await.unwrap();
+        let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+            .await
+            .unwrap();
         let PlannedArchives::Archives(archives) =
-            run::plan_archives(setup, &prepared, &previous, None).unwrap()
+            run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
         else {
             return None;
         };
         let dest = folder.path().join(name);
-        let packed = run::write_archives(setup, *archives, Some(&store), &dest).await;
+        let packed =
+            run::write_archives(setup.sources, setup.context, *archives, Some(&store), &dest).await;
         packed.unwrap();
         Some(Set::open(&dest).unwrap())
     };
@@ -144,10 +154,9 @@ async fn catalogs_are_left_as_they_are() {
     let index = push_index(&source).await;
     let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
-    let setup = Setup {
-        catalogs: CatalogForm::Original,
-        ..setup(&source, &set, folder.path(), &progress)
-    };
+    let setup = setup(&source, &set, folder.path(), &progress).with(|_, context| {
+        context.catalogs = CatalogForm::Original;
+    });
     let catalog = async |server: &Server| {
         let catalog = reference(server, "ns/acme/index:v1");
         let digest = server.client.manifest_digest(&catalog).await.unwrap();
@@ -156,19 +165,30 @@ async fn catalogs_are_left_as_they_are() {
         assert_eq!(bundles.len(), 6, "also those that are not carried");
     };
     let previous = PreviousRuns::default();
-    let prepared = run::prepare(setup, &previous, None).await.unwrap();
-    let direct = run::copy(setup, prepared, CopyPlan::default(), &target.target()).await;
+    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+        .await
+        .unwrap();
+    let direct = run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target.target(),
+    )
+    .await;
     assert_eq!(direct.unwrap().results.images.len(), 5);
     catalog(&target).await;
 
-    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+        .await
+        .unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
     else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("archives");
-    run::write_archives(setup, *archives, None, &dest)
+    run::write_archives(setup.sources, setup.context, *archives, None, &dest)
         .await
         .unwrap();
     let set = Set::open(&dest).unwrap();

@@ -159,11 +159,17 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
 
     let (set, progress) = (image_set(SET), RunProgress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
     let target = other.target();
-    let direct = run::copy(setup, prepared, CopyPlan::default(), &target);
+    let direct = run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target,
+    );
     let direct = direct.await.unwrap().results.graph.unwrap();
     assert_eq!(
         direct.digest,

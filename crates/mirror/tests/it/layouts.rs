@@ -50,8 +50,21 @@ impl Site {
     async fn copy(&self, set: &ImageSet, target: &MirrorTarget) -> Result<RunOutcome, Error> {
         let progress = RunProgress::default();
         let setup = setup(&self.source, set, self.folder.path(), &progress);
-        let prepared = run::prepare(setup, &PreviousRuns::default(), Some(target)).await?;
-        run::copy(setup, prepared, CopyPlan::default(), target).await
+        let prepared = run::prepare(
+            setup.sources,
+            setup.context,
+            &PreviousRuns::default(),
+            Some(target),
+        )
+        .await?;
+        run::copy(
+            setup.sources,
+            setup.context,
+            prepared,
+            CopyPlan::default(),
+            target,
+        )
+        .await
     }
 
     async fn there(&self, target: &MirrorTarget, name: &str) -> Option<oci::Digest> {
@@ -72,10 +85,22 @@ pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> Str
     };
     let (set, progress) = (additional(source, &[name]), RunProgress::default());
     let setup = setup(source, &set, folder, &progress);
-    let prepared = run::prepare(setup, &PreviousRuns::default(), Some(&target)).await;
-    run::copy(setup, prepared.unwrap(), CopyPlan::default(), &target)
-        .await
-        .unwrap();
+    let prepared = run::prepare(
+        setup.sources,
+        setup.context,
+        &PreviousRuns::default(),
+        Some(&target),
+    )
+    .await;
+    run::copy(
+        setup.sources,
+        setup.context,
+        prepared.unwrap(),
+        CopyPlan::default(),
+        &target,
+    )
+    .await
+    .unwrap();
     registry.to_string()
 }
 
@@ -184,13 +209,15 @@ async fn archives_carry_images_of_folders() {
     let (progress, dest) = (RunProgress::default(), site.path("archives"));
     let setup = setup(&site.source, &set, site.folder.path(), &progress);
     let previous = PreviousRuns::default();
-    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+        .await
+        .unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
     else {
         panic!("nothing was carried yet");
     };
-    run::write_archives(setup, *archives, None, &dest)
+    run::write_archives(setup.sources, setup.context, *archives, None, &dest)
         .await
         .unwrap();
     let registry = Server::start().await;
@@ -229,8 +256,18 @@ async fn pruned_layouts_free_their_space() {
         let progress = RunProgress::default();
         let setup = setup(&site.source, &set, site.folder.path(), &progress);
         let previous = PreviousRuns::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &previous, Some(&target)).await.unwrap();
-        let planned = run::plan_copy(setup, &prepared, &previous, &target, Some(&store), true);
+        let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target))
+            .await
+            .unwrap();
+        let planned = run::plan_copy(
+            setup.sources,
+            setup.context,
+            &prepared,
+            &previous,
+            &target,
+            Some(&store),
+            true,
+        );
         match planned.await.unwrap() {
             PlannedCopy::Copy(plan) => copy(setup, prepared, *plan, &target).await.unwrap(),
             PlannedCopy::Nothing(reason) => panic!("{reason}"),

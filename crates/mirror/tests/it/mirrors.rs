@@ -4,7 +4,7 @@ use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives};
 use oci_client::{Client, ClientOptions, Mirrors};
 
 use crate::runs::{additional, image_set, push_catalog, reference, setup, unpack};
@@ -23,8 +23,17 @@ async fn content_of_mirrors_keeps_the_source_name() {
     let previous = PreviousRuns::default();
     let set = image_set(&source);
     let first = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(first, &previous, None).await.unwrap();
-    let copied = run::copy(first, prepared, CopyPlan::default(), &near.target()).await;
+    let prepared = run::prepare(first.sources, first.context, &previous, None)
+        .await
+        .unwrap();
+    let copied = run::copy(
+        first.sources,
+        first.context,
+        prepared,
+        CopyPlan::default(),
+        &near.target(),
+    )
+    .await;
     let forms = Forms {
         registries_conf: true,
         ..Forms::default()
@@ -40,7 +49,9 @@ async fn content_of_mirrors_keeps_the_source_name() {
     let mut set = additional(&source, &["acme/extra:v1"]);
     set.mirror.additional_images[0].name = pinned.to_string();
     let alone = setup(&source, &set, folder.path(), &progress);
-    let missing = run::prepare(alone, &previous, None).await.unwrap_err();
+    let missing = run::prepare(alone.sources, alone.context, &previous, None)
+        .await
+        .unwrap_err();
     assert!(missing.to_string().contains("was not found"), "{missing}");
 
     let client = Client::new(ClientOptions {
@@ -48,19 +59,34 @@ async fn content_of_mirrors_keeps_the_source_name() {
         mirrors: Mirrors::parse(mirrors).unwrap(),
         ..ClientOptions::default()
     });
-    let with_mirrors = Setup {
-        client: &client.unwrap(),
-        ..alone
-    };
-    let prepared = run::prepare(with_mirrors, &previous, None).await.unwrap();
-    let planned = run::plan_archives(with_mirrors, &prepared, &previous, None).unwrap();
+    let client = client.unwrap();
+    let with_mirrors = alone.with(|sources, _| {
+        sources.client = &client;
+    });
+    let prepared = run::prepare(with_mirrors.sources, with_mirrors.context, &previous, None)
+        .await
+        .unwrap();
+    let planned = run::plan_archives(
+        with_mirrors.sources,
+        with_mirrors.context,
+        &prepared,
+        &previous,
+        None,
+    )
+    .unwrap();
     let PlannedArchives::Archives(archives) = planned else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("archives");
-    run::write_archives(with_mirrors, *archives, None, &dest)
-        .await
-        .unwrap();
+    run::write_archives(
+        with_mirrors.sources,
+        with_mirrors.context,
+        *archives,
+        None,
+        &dest,
+    )
+    .await
+    .unwrap();
     let packed = Set::open(&dest).unwrap();
     let published = unpack(alone, packed, &target.target()).await.unwrap();
     let images = published.unwrap().results.images;

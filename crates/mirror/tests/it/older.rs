@@ -22,7 +22,16 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
     let index = reference(&source, "acme/index:v1").to_string();
     let pruned = reference(&source, "small/index:v1");
     let packages = ["other".to_owned()];
-    let made = older::prune(there, &index, &packages, &pruned, source.client.clone()).await;
+    let made = older::prune(
+        there.sources.client,
+        there.sources.platform,
+        there.context,
+        &index,
+        &packages,
+        &pruned,
+        source.client.clone(),
+    )
+    .await;
     assert_eq!(made.unwrap().destination, pruned);
     let kept = bundles_of(&source, "small/index:v1", dir).await;
     assert_eq!(
@@ -30,9 +39,20 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
         ["other.v1.0.0", "other.v1.1.0"]
     );
 
-    let loaded = Copy::Registry(pruned).load(there, dir).await.unwrap();
+    let loaded = Copy::Registry(pruned)
+        .load(
+            there.sources.client,
+            there.sources.platform,
+            there.context,
+            dir,
+        )
+        .await
+        .unwrap();
     let below = "local/index".parse().unwrap();
-    let mapping = loaded.to_folder(there, dir, &below).await.unwrap();
+    let mapping = loaded
+        .to_folder(there.sources.client, there.context, dir, &below)
+        .await
+        .unwrap();
     assert_eq!(
         mapping.lines().count(),
         4,
@@ -58,8 +78,24 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
     drop(source);
     let here = setup(&target, &set, dir, &progress);
     let copy: Copy = "file://local/index/small/index:v1".parse().unwrap();
-    let loaded = copy.load(here, moved.path()).await.unwrap();
-    let outcome = loaded.to_registry(here, &target.target()).await.unwrap();
+    let loaded = copy
+        .load(
+            here.sources.client,
+            here.sources.platform,
+            here.context,
+            moved.path(),
+        )
+        .await
+        .unwrap();
+    let outcome = loaded
+        .to_registry(
+            here.sources.client,
+            here.sources.platform,
+            here.context,
+            &target.target(),
+        )
+        .await
+        .unwrap();
     let names = outcome
         .results
         .images
@@ -106,18 +142,47 @@ async fn missing_files_of_a_folder_are_reported() {
     let dir = folder.path();
     let setup = setup(&source, &set, dir, &progress);
     let index = Copy::Registry(reference(&source, "acme/index:v1"));
-    let loaded = index.load(setup, dir).await.unwrap();
+    let loaded = index
+        .load(
+            setup.sources.client,
+            setup.sources.platform,
+            setup.context,
+            dir,
+        )
+        .await
+        .unwrap();
     let below = "local".parse().unwrap();
-    loaded.to_folder(setup, dir, &below).await.unwrap();
+    loaded
+        .to_folder(setup.sources.client, setup.context, dir, &below)
+        .await
+        .unwrap();
     fs::remove_file(dir.join("v2/local/acme/index/acme/tool/manifests/v1")).unwrap();
     let copy: Copy = "file://local/acme/index:v1".parse().unwrap();
-    let error = copy.load(setup, dir).await.unwrap_err().to_string();
+    let error = copy
+        .load(
+            setup.sources.client,
+            setup.sources.platform,
+            setup.context,
+            dir,
+        )
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("acme/tool:v1") && error.contains("not found"),
         "{error}"
     );
     let copy: Copy = "file://local/acme/index:v2".parse().unwrap();
-    let error = copy.load(setup, dir).await.unwrap_err().to_string();
+    let error = copy
+        .load(
+            setup.sources.client,
+            setup.sources.platform,
+            setup.context,
+            dir,
+        )
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("manifests/v2"), "{error}");
     assert!("file://local/acme/index".parse::<Copy>().is_err());
 }

@@ -85,13 +85,15 @@ async fn pack(source: &Server, store: PathBuf, to: &Path, folder: &Path) {
     let setup = setup(source, &set, folder, &progress);
     let store = MetadataStore::Folder(store);
     let previous = PreviousRuns::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+        .await
+        .unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
     else {
         panic!("there is something new");
     };
-    run::write_archives(setup, *archives, Some(&store), to)
+    run::write_archives(setup.sources, setup.context, *archives, Some(&store), to)
         .await
         .unwrap();
 }

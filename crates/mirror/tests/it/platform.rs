@@ -5,17 +5,15 @@ use std::path::Path;
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
 use mirror::history::{MetadataStore, PreviousRuns};
-use mirror::names::Naming;
 use mirror::platform::ReleaseSources;
 use mirror::progress::RunProgress;
-use mirror::publish::TransferLimits;
-use mirror::run::{self, CatalogForm, PlannedArchives, RunOutcome, Setup};
+use mirror::run::{self, PlannedArchives, RunOutcome};
 use model::image_set::{ImageSet, Storage};
 use oci::Digest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::runs::{push, reference, unpack};
+use crate::runs::{Setup, of_platform, push, reference, unpack};
 use crate::server::Server;
 use crate::site::Site;
 
@@ -114,23 +112,13 @@ impl Platform {
     }
 
     pub(crate) fn setup<'a>(&'a self, set: &'a ImageSet, progress: &'a RunProgress) -> Setup<'a> {
-        Setup {
-            client: &self.registry.client,
+        of_platform(
+            &self.registry,
             set,
-            platform: &self.sources,
-            limits: TransferLimits {
-                parallel: 4,
-                continue_on_error: false,
-            },
-            skip_missing: false,
-            with_attached: false,
-            catalogs: CatalogForm::default(),
-            naming: Naming::V1,
-            v2_archives: None,
-            workspace: self.folder.path(),
-            now: 1_795_241_937,
+            &self.sources,
+            self.folder.path(),
             progress,
-        }
+        )
     }
 
     /// Packs new content into `dest`; whether there is any.
@@ -138,11 +126,18 @@ impl Platform {
         let progress = RunProgress::default();
         let setup = self.setup(set, &progress);
         let previous = PreviousRuns::new(self.store.read().await?);
-        let prepared = run::prepare(setup, &previous, None).await?;
-        match run::plan_archives(setup, &prepared, &previous, None)? {
+        let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
+        match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)? {
             PlannedArchives::Nothing(_) => Ok(false),
             PlannedArchives::Archives(archives) => {
-                run::write_archives(setup, *archives, Some(&self.store), dest).await?;
+                run::write_archives(
+                    setup.sources,
+                    setup.context,
+                    *archives,
+                    Some(&self.store),
+                    dest,
+                )
+                .await?;
                 Ok(true)
             }
         }
@@ -160,8 +155,9 @@ impl Platform {
     pub(crate) async fn refused(&self, platform: &str) -> String {
         let progress = RunProgress::default();
         let set = image_set(platform);
+        let setup = self.setup(&set, &progress);
         let prepared =
-            run::prepare(self.setup(&set, &progress), &PreviousRuns::default(), None).await;
+            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
         model::error::chain(&prepared.unwrap_err())
     }
 }

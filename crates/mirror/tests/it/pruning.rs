@@ -7,14 +7,14 @@ use mirror::deletion;
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
-use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
 use mirror::verify_target;
 use model::Error;
 use model::image_set::{ImageSet, Storage};
 use serde_json::json;
 
 use crate::releases::index;
-use crate::runs::{additional, copy, push, reference, setup, unpack};
+use crate::runs::{Setup, additional, copy, push, reference, setup, unpack};
 use crate::server::Server;
 
 /// A source with images, and a target.
@@ -70,13 +70,23 @@ impl Site {
         let set = self.set(names);
         let progress = RunProgress::default();
         let mut setup = setup(&self.source, &set, self.folder.path(), &progress);
-        setup.limits.continue_on_error = continue_on_error;
+        setup.context.limits.continue_on_error = continue_on_error;
         let target = self.target.target();
         let previous = PreviousRuns::new(self.store.read().await?);
         let previous = previous.in_target(&target).await?;
-        let prepared = run::prepare(setup, &previous, Some(&target)).await?;
+        let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target)).await?;
         let store = Some(&self.store);
-        match run::plan_copy(setup, &prepared, &previous, &target, store, true).await? {
+        match run::plan_copy(
+            setup.sources,
+            setup.context,
+            &prepared,
+            &previous,
+            &target,
+            store,
+            true,
+        )
+        .await?
+        {
             PlannedCopy::Nothing(_) => Ok(None),
             PlannedCopy::Copy(mut plan) => {
                 change(&mut plan);
@@ -92,13 +102,22 @@ impl Site {
         let progress = RunProgress::default();
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
         let previous = PreviousRuns::new(self.store.read().await.unwrap());
-        let prepared = run::prepare(setup, &previous, None).await.unwrap();
+        let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+            .await
+            .unwrap();
         let PlannedArchives::Archives(archives) =
-            run::plan_archives(setup, &prepared, &previous, None).unwrap()
+            run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
         else {
             panic!("there is something new");
         };
-        let packed = run::write_archives(setup, *archives, Some(&self.store), dest).await;
+        let packed = run::write_archives(
+            setup.sources,
+            setup.context,
+            *archives,
+            Some(&self.store),
+            dest,
+        )
+        .await;
         packed.unwrap();
         Set::open(dest).unwrap()
     }
@@ -256,7 +275,15 @@ async fn images_deleted_by_a_list_are_mirrored_again() {
     let (to, progress) = (site.target.target(), RunProgress::default());
     let set = site.set(&["acme/multi:v1"]);
     let setup = setup(&site.source, &set, site.folder.path(), &progress);
-    let planned = deletion::plan(setup, &set.mirror, &to, false).await;
+    let planned = deletion::plan(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &set.mirror,
+        &to,
+        false,
+    )
+    .await;
     let (deleted, failed) = deletion::delete(&planned.unwrap().list, &to, 2).await;
     assert_eq!((deleted, failed.len()), (1, 0), "{failed:?}");
     // The metadata has neither the index nor its parts.

@@ -6,12 +6,12 @@ use std::path::Path;
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
 use mirror::history::{MetadataStore, PreviousRuns};
-use mirror::names::Naming;
 use mirror::operators::OpenedCatalog;
+use mirror::platform::ReleaseSources;
 use mirror::progress::RunProgress;
-use mirror::publish::{MirrorTarget, TransferLimits};
+use mirror::publish::MirrorTarget;
 use mirror::run::{
-    self, CatalogForm, CopyPlan, PlannedArchives, PlannedPublication, RunOutcome, Setup,
+    self, CopyPlan, PlannedArchives, PlannedPublication, RunContext, RunOutcome, Sources,
 };
 use mirror::select::SelectOptions;
 use mirror::updates;
@@ -21,6 +21,26 @@ use oci_client::image::ImageLocation;
 pub(crate) use crate::content::{push, push_catalog, push_catalog_of, reference};
 use crate::server::Server;
 
+/// Units: seconds since 1970.
+const NOW: i64 = 1_795_241_937;
+
+/// The input of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) sources: Sources<'a>,
+    pub(crate) context: RunContext<'a>,
+}
+
+impl<'a> Setup<'a> {
+    pub(crate) fn with(
+        mut self,
+        change: impl FnOnce(&mut Sources<'a>, &mut RunContext<'a>),
+    ) -> Self {
+        change(&mut self.sources, &mut self.context);
+        self
+    }
+}
+
 /// Publishes archives; nothing where the target has them.
 pub(crate) async fn unpack(
     setup: Setup<'_>,
@@ -29,7 +49,7 @@ pub(crate) async fn unpack(
 ) -> Result<Option<RunOutcome>, mirror::Error> {
     match run::plan_publication(set, target, true).await? {
         PlannedPublication::Publish(publication) => {
-            let mut outcome = run::publish(setup, *publication, target).await?;
+            let mut outcome = run::publish(setup.context, *publication, target).await?;
             outcome.record(target).await?;
             Ok(Some(outcome))
         }
@@ -44,7 +64,7 @@ pub(crate) async fn copy(
     plan: CopyPlan,
     target: &MirrorTarget,
 ) -> Result<RunOutcome, mirror::Error> {
-    let mut outcome = run::copy(setup, prepared, plan, target).await?;
+    let mut outcome = run::copy(setup.sources, setup.context, prepared, plan, target).await?;
     outcome.record(target).await?;
     Ok(outcome)
 }
@@ -104,22 +124,37 @@ pub(crate) fn setup<'a>(
     workspace: &'a Path,
     progress: &'a RunProgress,
 ) -> Setup<'a> {
+    with_platform(source, set, &source.platform, workspace, progress)
+}
+
+/// As [`setup()`], with other releases of the platform, and without attached artifacts.
+pub(crate) fn of_platform<'a>(
+    source: &'a Server,
+    set: &'a ImageSet,
+    platform: &'a ReleaseSources,
+    workspace: &'a Path,
+    progress: &'a RunProgress,
+) -> Setup<'a> {
+    let setup = with_platform(source, set, platform, workspace, progress);
+    setup.with(|sources, _| sources.with_attached = false)
+}
+
+fn with_platform<'a>(
+    source: &'a Server,
+    set: &'a ImageSet,
+    platform: &'a ReleaseSources,
+    workspace: &'a Path,
+    progress: &'a RunProgress,
+) -> Setup<'a> {
     Setup {
-        client: &source.client,
-        set,
-        platform: &source.platform,
-        limits: TransferLimits {
-            parallel: 4,
-            continue_on_error: false,
+        sources: Sources {
+            client: &source.client,
+            set,
+            platform,
+            skip_missing: false,
+            with_attached: true,
         },
-        skip_missing: false,
-        with_attached: true,
-        catalogs: CatalogForm::default(),
-        naming: Naming::V1,
-        v2_archives: None,
-        workspace,
-        now: 1_795_241_937,
-        progress,
+        context: RunContext::new(workspace, NOW, progress),
     }
 }
 
@@ -153,12 +188,18 @@ async fn a_catalog_is_mirrored_with_its_dependencies() {
     let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
-    let outcome = run::copy(setup, prepared, CopyPlan::default(), &target.target())
-        .await
-        .unwrap();
+    let outcome = run::copy(
+        setup.sources,
+        setup.context,
+        prepared,
+        CopyPlan::default(),
+        &target.target(),
+    )
+    .await
+    .unwrap();
     // The head of the selected channel; of its dependency the newest match, and the upgrade path to the head.
     let expected = ["other.v1.1.0", "other.v1.2.0", "thing.v1.2.0"];
     assert_eq!(bundles(&target, folder.path()).await, names(&expected));
@@ -187,12 +228,22 @@ async fn archives_are_differential_and_nothing_is_sent_twice() {
     let store = MetadataStore::Folder(folder.path().join("state"));
     let pack = async |dest: &Path| {
         let previous = PreviousRuns::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &previous, None).await.unwrap();
-        match run::plan_archives(setup, &prepared, &previous, None).unwrap() {
+        let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+            .await
+            .unwrap();
+        match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+        {
             PlannedArchives::Nothing(_) => None,
             PlannedArchives::Archives(archives) => {
                 let sequence = archives.plan.sequence;
-                let packed = run::write_archives(setup, *archives, Some(&store), dest).await;
+                let packed = run::write_archives(
+                    setup.sources,
+                    setup.context,
+                    *archives,
+                    Some(&store),
+                    dest,
+                )
+                .await;
                 assert!(!packed.unwrap().is_empty());
                 Some(sequence)
             }
@@ -260,7 +311,7 @@ async fn missing_images_are_reported_with_their_reason() {
     let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup, &PreviousRuns::default(), None)
+    let refused = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
         .await
         .unwrap_err();
     let text = refused.to_string();
@@ -278,14 +329,16 @@ async fn updates_are_bundles_that_no_run_has_carried() {
     let store = MetadataStore::Folder(folder.path().join("state"));
     push_catalog(&source, 2).await;
     let previous = PreviousRuns::default();
-    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
+        .await
+        .unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
     else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("first");
-    run::write_archives(setup, *archives, Some(&store), &dest)
+    run::write_archives(setup.sources, setup.context, *archives, Some(&store), &dest)
         .await
         .unwrap();
     let metadata = store.read().await.unwrap().unwrap();

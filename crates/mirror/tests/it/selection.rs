@@ -197,12 +197,12 @@ async fn two_catalogs_do_not_have_one_place() {
         .append(&mut image_set(&other).mirror.operators);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let own = setup(&one, &set, folder.path(), &progress);
-    let refused = run::prepare(own, &PreviousRuns::default(), None).await;
+    let refused = run::prepare(own.sources, own.context, &PreviousRuns::default(), None).await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("acme/index:v1: give one"), "{refused}");
     set.mirror.operators[1].target_tag = "v2".into();
     let own = setup(&one, &set, folder.path(), &progress);
-    let prepared = run::prepare(own, &PreviousRuns::default(), None)
+    let prepared = run::prepare(own.sources, own.context, &PreviousRuns::default(), None)
         .await
         .unwrap();
     assert_eq!(prepared.catalogs.len(), 2);

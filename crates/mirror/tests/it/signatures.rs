@@ -92,12 +92,9 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
     platform.sources.keyring = Some(Keyring::parse(&both).unwrap());
     for signature in [signer.sign(&release.image).unwrap(), by_subkey] {
         platform.site.put(&place(&release.image, 1), signature);
-        let prepared = run::prepare(
-            platform.setup(&set, &progress),
-            &PreviousRuns::default(),
-            None,
-        )
-        .await;
+        let setup = platform.setup(&set, &progress);
+        let prepared =
+            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
         assert_eq!(
             prepared.unwrap().releases.signatures[0].digest,
             release.image
@@ -169,13 +166,10 @@ async fn releases_without_a_trusted_signature_are_refused() {
     platform.sources.keyring = Some(keyring(&signer));
     platform.sources.ignores_signatures = true;
     let (set, progress) = (image_set(NEWEST), RunProgress::default());
-    let prepared = run::prepare(
-        platform.setup(&set, &progress),
-        &PreviousRuns::default(),
-        None,
-    )
-    .await
-    .unwrap();
+    let setup = platform.setup(&set, &progress);
+    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
     assert!(
         prepared.notes[0].contains("has no signature that counts"),
         "{:?}",

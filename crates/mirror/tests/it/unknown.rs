@@ -14,7 +14,7 @@ async fn refused(source: &Server, package: IncludePackage) -> String {
     set.mirror.operators[0].packages = vec![package];
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup, &PreviousRuns::default(), None).await;
+    let refused = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
     refused.unwrap_err().to_string()
 }
 

@@ -10,7 +10,7 @@ use mirror::config::{self, Configuration};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::names::Naming;
 use mirror::progress::RunProgress;
-use mirror::run::{self, CatalogForm, PlannedArchives, Setup, V2Archives};
+use mirror::run::{self, CatalogForm, PlannedArchives, V2Archives};
 use model::image_set::ImageSet;
 use oci::Digest;
 
@@ -57,27 +57,33 @@ mirror:
             Configuration::Delete(_) => panic!("it says what is mirrored"),
         };
         let (progress, history) = (RunProgress::default(), self.folder.join("history"));
-        let setup = Setup {
-            naming: Naming::V2,
-            catalogs: CatalogForm::Tagged,
-            v2_archives: Some(V2Archives {
+        let setup = setup(self.source, &set, self.folder, &progress).with(|_, context| {
+            context.naming = Naming::V2;
+            context.catalogs = CatalogForm::Tagged;
+            context.v2_archives = Some(V2Archives {
                 configuration: &text,
                 history: &history,
                 is_strict,
-            }),
-            now,
-            ..setup(self.source, &set, self.folder, &progress)
-        };
+            });
+            context.now = now;
+        });
         let store = MetadataStore::Runs(history.clone());
         let previous = match store.read().await? {
             None => PreviousRuns::of_peer(&history, None)?,
             last => PreviousRuns::new(last),
         };
-        let prepared = run::prepare(setup, &previous, None).await?;
-        match run::plan_archives(setup, &prepared, &previous, None)? {
+        let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
+        match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)? {
             PlannedArchives::Nothing(_) => Ok(Vec::new()),
             PlannedArchives::Archives(archives) => {
-                run::write_archives(setup, *archives, Some(&store), self.folder).await
+                run::write_archives(
+                    setup.sources,
+                    setup.context,
+                    *archives,
+                    Some(&store),
+                    self.folder,
+                )
+                .await
             }
         }
     }
@@ -127,11 +133,10 @@ async fn digest_of(server: &Server, name: &str) -> Digest {
 async fn publish(folder: &Path, target: &Server) -> BTreeMap<String, Digest> {
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let scratch = tempfile::tempdir().unwrap();
-    let setup = Setup {
-        catalogs: CatalogForm::Tagged,
-        naming: Naming::V2,
-        ..setup(target, &set, scratch.path(), &progress)
-    };
+    let setup = setup(target, &set, scratch.path(), &progress).with(|_, context| {
+        context.catalogs = CatalogForm::Tagged;
+        context.naming = Naming::V2;
+    });
     unpack(setup, Set::open(folder).unwrap(), &target.target())
         .await
         .unwrap();

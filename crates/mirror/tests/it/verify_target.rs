@@ -22,8 +22,19 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let store = MetadataStore::Folder(folder.path().join("state"));
     let own = setup(&source, &set, folder.path(), &progress);
     let (to, previous) = (target.target(), PreviousRuns::default());
-    let prepared = run::prepare(own, &previous, Some(&to)).await.unwrap();
-    let planned = run::plan_copy(own, &prepared, &previous, &to, Some(&store), true).await;
+    let prepared = run::prepare(own.sources, own.context, &previous, Some(&to))
+        .await
+        .unwrap();
+    let planned = run::plan_copy(
+        own.sources,
+        own.context,
+        &prepared,
+        &previous,
+        &to,
+        Some(&store),
+        true,
+    )
+    .await;
     let PlannedCopy::Copy(plan) = planned.unwrap() else {
         panic!("nothing was copied yet");
     };
@@ -67,9 +78,15 @@ async fn copied_images_are_verified() {
 
     let (set, progress) = (image_set(&source), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let configured = verify_target::configured(setup, &set.mirror, &to)
-        .await
-        .unwrap();
+    let configured = verify_target::configured(
+        setup.sources.client,
+        setup.sources.platform,
+        setup.context,
+        &set.mirror,
+        &to,
+    )
+    .await
+    .unwrap();
     assert_eq!(check(&to, &configured, false).await.faults.len(), 0);
     assert!(configured.len() >= 4, "{configured:?}");
 }

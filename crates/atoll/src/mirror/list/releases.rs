@@ -12,7 +12,8 @@ use service::{Error, ResultExt as _};
 use crate::catalog::Opener;
 use crate::mirror::registry_args::SourceRegistryArgs;
 use crate::mirror::release_args::UpdateArgs;
-use crate::{runtime, terminal};
+use crate::terminal;
+use service::runtime;
 
 /// Repository of published releases. Source: oc-mirror, `list releases`.
 const RELEASES: &str = "quay.io/openshift-release-dev/ocp-release";

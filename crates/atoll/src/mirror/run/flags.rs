@@ -100,9 +100,6 @@ pub(crate) struct RunArgs {
     /// Names, results, history and archives are those of oc-mirror v2.
     #[arg(skip)]
     pub(super) is_v2: bool,
-    /// Manifests for clusters are not written: the target's address is one of this machine alone.
-    #[arg(skip)]
-    pub(super) without_manifests: bool,
     #[command(flatten)]
     pub(super) registries: RegistryArgs,
     #[command(flatten)]
@@ -113,11 +110,6 @@ impl RunArgs {
     /// Marks a command line of oc-mirror.
     pub(in crate::mirror) fn mark_as_oc_mirror(&mut self) {
         self.is_oc_mirror = true;
-    }
-
-    /// Writes no manifests for clusters.
-    pub(in crate::mirror) fn skip_manifests(&mut self) {
-        self.without_manifests = true;
     }
 
     /// Takes over the habits of oc-mirror v2: it always continues after an error, never prunes, and works in a folder beside

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ::mirror::progress::{Amount, Phase, RunProgress};
 use clap::ValueEnum;
+use model::size::mib;
 use serde_json::json;
 use service::{Error, ResultExt as _};
 
@@ -50,7 +51,7 @@ where
     let whole = async {
         tokio::select! {
             done = work(progress.clone()) => done,
-            never = show_progress(&progress, form) => match never {},
+            never = show_progress(&progress, ProgressPrinter::new(form)) => match never {},
         }
     };
     let done = runtime.block_on(whole);
@@ -59,29 +60,52 @@ where
 }
 
 /// Prints progress until it is dropped.
-async fn show_progress(progress: &RunProgress, form: ProgressFormat) -> Infallible {
-    let (mut last, mut ticks, mut rate) = (None::<Phase>, 0_u32, Rate::default());
+async fn show_progress(progress: &RunProgress, mut printer: ProgressPrinter) -> Infallible {
     loop {
         tokio::time::sleep(TICK).await;
-        let Some((phase, whole, done)) = progress.now() else {
-            continue;
-        };
-        let is_new = last != Some(phase);
-        if is_new {
-            rate = Rate::default();
+        printer.tick(progress);
+    }
+}
+
+/// Prints the progress of a run, twice a second.
+#[derive(Debug, Default)]
+pub(crate) struct ProgressPrinter {
+    form: ProgressFormat,
+    last: Option<Phase>,
+    /// Since the last line.
+    ticks: u32,
+    rate: Rate,
+}
+
+impl ProgressPrinter {
+    fn new(form: ProgressFormat) -> Self {
+        Self {
+            form,
+            ..Self::default()
         }
-        let speed = rate.after(done.bytes);
-        last = Some(phase);
-        if form == ProgressFormat::Json {
+    }
+
+    /// Prints the progress after another half second.
+    pub(crate) fn tick(&mut self, progress: &RunProgress) {
+        let Some((phase, whole, done)) = progress.now() else {
+            return;
+        };
+        let is_new = self.last != Some(phase);
+        if is_new {
+            self.rate = Rate::default();
+        }
+        let speed = self.rate.after(done.bytes);
+        self.last = Some(phase);
+        if self.form == ProgressFormat::Json {
             terminal::line(&document(phase, whole, done, speed));
-            continue;
+            return;
         }
         let line = line(phase, whole, done, speed);
         terminal::progress(&line);
-        ticks += 1;
-        if !terminal::shows_progress() && (is_new || ticks >= TICKS_A_LINE) {
+        self.ticks += 1;
+        if !terminal::shows_progress() && (is_new || self.ticks >= TICKS_A_LINE) {
             terminal::notice(&line);
-            ticks = 0;
+            self.ticks = 0;
         }
     }
 }
@@ -116,9 +140,9 @@ fn line(phase: Phase, whole: Amount, done: Amount, speed: u64) -> String {
     }
     let left = seconds_left(whole, done, speed).map_or(String::new(), |seconds| {
         let (minutes, seconds) = (seconds / SECONDS_A_MINUTE, seconds % SECONDS_A_MINUTE);
-        format!(", {}/s, {minutes}:{seconds:02} left", terminal::mib(speed))
+        format!(", {}/s, {minutes}:{seconds:02} left", mib(speed))
     });
-    let (done, whole) = (terminal::mib(done.bytes), terminal::mib(whole.bytes));
+    let (done, whole) = (mib(done.bytes), mib(whole.bytes));
     format!("{items}, {done} of {whole}{left}")
 }
 

@@ -35,13 +35,18 @@ impl RunArgs {
         }
         // The progress line must not overwrite the prompt.
         progress.rest();
-        for line in lines(pruning) {
+        for line in pruning_lines(pruning) {
             terminal::notice(&line);
         }
         if !pruning.needs_consent() || self.prune {
             return Ok(());
         }
-        if is_confirmed().await? {
+        let failed = |e: io::Error| model::Error::internal("reading the answer", e);
+        let asked = tokio::task::spawn_blocking(ask_to_prune).await;
+        if asked
+            .map_err(|e| failed(io::Error::other(e)))?
+            .map_err(failed)?
+        {
             return Ok(());
         }
         let reason = format!(
@@ -69,7 +74,8 @@ impl RunArgs {
     }
 }
 
-fn lines(pruning: &Pruning) -> Vec<String> {
+/// A pruning plan, in words.
+pub(crate) fn pruning_lines(pruning: &Pruning) -> Vec<String> {
     let images = pruning.images;
     let mut lines = vec![format!(
         "{images} images are pruned: they left the image set"
@@ -85,20 +91,13 @@ fn lines(pruning: &Pruning) -> Vec<String> {
     lines
 }
 
-/// Confirmation at the terminal; false without a terminal.
-async fn is_confirmed() -> Result<bool, model::Error> {
+/// Asks at the terminal; false without a terminal. Blocking.
+pub(crate) fn ask_to_prune() -> io::Result<bool> {
     if !io::stdin().is_terminal() || !terminal::is_terminal() {
         return Ok(false);
     }
-    let ask = || {
-        terminal::notice("Delete these images? Type yes:");
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        Ok(answer.trim().eq_ignore_ascii_case("yes"))
-    };
-    let failed = |e: io::Error| model::Error::internal("reading the answer", e);
-    let asked = tokio::task::spawn_blocking(ask).await;
-    asked
-        .map_err(|e| failed(io::Error::other(e)))?
-        .map_err(failed)
+    terminal::notice("Delete these images? Type yes:");
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(answer.trim().eq_ignore_ascii_case("yes"))
 }

@@ -6,7 +6,8 @@ use ::mirror::content::{ImageContent, LeftOut, SelectedImage};
 use ::mirror::progress::Amount;
 use ::mirror::publish::MirrorTarget;
 use ::mirror::results::{self, Forms};
-use ::mirror::run::{self, PreparedRun, RunOutcome, Setup};
+use ::mirror::run::{self, PreparedRun, RunContext, RunOutcome};
+use model::size::mib;
 
 use super::error::RunError;
 use super::flags::RunArgs;
@@ -66,7 +67,7 @@ impl RunArgs {
     /// Writes the manifests for clusters and returns their folder.
     pub(super) fn write_results(
         &self,
-        setup: Setup<'_>,
+        context: RunContext<'_>,
         outcome: &results::MirrorResults,
     ) -> Result<PathBuf, model::Error> {
         if self.is_v2 {
@@ -82,57 +83,55 @@ impl RunArgs {
             registries_conf: self.all_results,
         };
         if outcome.names_by_tag() && !self.all_results {
-            terminal::notice(
-                "catalogs reference images by tag: clusters need the ImageTagMirrorSet that --all-results writes",
-            );
+            terminal::notice(results::NEEDS_TAG_MIRRORS);
         }
         let files = results::files(outcome, forms)?;
-        let time = u64::try_from(setup.now).unwrap_or_default();
+        let time = u64::try_from(context.now).unwrap_or_default();
         let write = || results::write(&self.dir, time, &files, &outcome.charts);
         tokio::task::block_in_place(write)
     }
 
-    /// Writes the results of a run, records its metadata and prints a summary.
-    pub(super) async fn finish(
+    /// Writes the manifests for clusters, where they are wanted. Returns words about them.
+    pub(super) fn keep(
         &self,
-        setup: Setup<'_>,
-        mut outcome: RunOutcome,
-        target: &MirrorTarget,
-    ) -> Result<(), RunError> {
-        let manifests = if self.without_manifests {
-            String::new()
-        } else {
-            let folder = self.write_results(setup, &outcome.results)?;
-            format!("; manifests for clusters written to {}", folder.display())
-        };
-        outcome.record(target).await?;
-        outcome.notes.iter().for_each(|note| terminal::notice(note));
-        let Amount { items, bytes } = outcome.sent;
-        terminal::print(&format!(
-            "mirrored {} images and {} catalogs; sent {items} blobs ({}){manifests}",
-            outcome.results.images.len(),
-            outcome.results.catalogs.len(),
-            terminal::mib(bytes),
-        ));
-        for error in &outcome.stayed {
-            terminal::notice(&format!("not deleted: {}", error.chain()));
-        }
-        if outcome.pruned > 0 {
-            let remainder = match outcome.stayed.len() {
-                0 => String::new(),
-                stayed => format!("; {stayed} of their manifests could not be deleted"),
-            };
-            terminal::print(&format!("pruned {} images{remainder}", outcome.pruned));
-        }
-        report_failures(&outcome.failed, &outcome.unread, &outcome.left_out)?;
-        match outcome.stayed.len() {
-            0 => Ok(()),
-            stayed => {
-                let reason = format!("{stayed} manifests were not deleted; the next run retries");
-                Err(model::Error::conflict(reason).into())
-            }
-        }
+        context: RunContext<'_>,
+        outcome: &results::MirrorResults,
+    ) -> Result<String, model::Error> {
+        let folder = self.write_results(context, outcome)?;
+        let folder = folder.display();
+        Ok(format!("; manifests for clusters written to {folder}"))
     }
+}
+
+/// Prints a summary of a run to a target.
+pub(crate) fn print_outcome(outcome: &RunOutcome, manifests: &str) {
+    outcome.notes.iter().for_each(|note| terminal::notice(note));
+    let Amount { items, bytes } = outcome.sent;
+    terminal::print(&format!(
+        "mirrored {} images and {} catalogs; sent {items} blobs ({}){manifests}",
+        outcome.results.images.len(),
+        outcome.results.catalogs.len(),
+        mib(bytes),
+    ));
+    for error in &outcome.stayed {
+        terminal::notice(&format!("not deleted: {}", error.chain()));
+    }
+    if outcome.pruned > 0 {
+        let remainder = match outcome.stayed.len() {
+            0 => String::new(),
+            stayed => format!("; {stayed} of their manifests could not be deleted"),
+        };
+        terminal::print(&format!("pruned {} images{remainder}", outcome.pruned));
+    }
+}
+
+/// Prints a summary, and the omissions.
+///
+/// Errors: Incomplete – something was not; Conflict – manifests were not deleted.
+pub(super) fn report(outcome: &RunOutcome, manifests: &str) -> Result<(), RunError> {
+    print_outcome(outcome, manifests);
+    report_failures(&outcome.failed, &outcome.unread, &outcome.left_out)?;
+    Ok(outcome.check_stayed()?)
 }
 
 /// Reports images, charts and parts of catalogs that were not mirrored.

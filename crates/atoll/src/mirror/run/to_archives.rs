@@ -5,7 +5,8 @@ use std::path::Path;
 use ::mirror::archive::{self, Signer};
 use ::mirror::progress::Amount;
 use ::mirror::results;
-use ::mirror::run::{self, ArchivesPlan, PlannedArchives, PreparedRun, Setup};
+use ::mirror::run::{self, ArchivesPlan, PlannedArchives, PreparedRun, RunContext, Sources};
+use model::size::mib;
 
 use super::error::RunError;
 use super::flags::RunArgs;
@@ -16,22 +17,28 @@ use crate::terminal;
 const V2_FIRST: &str = "mirror_000001.tar";
 
 impl RunArgs {
-    pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), RunError> {
-        let (store, previous) = self.history(setup).await?;
-        let mut prepared = run::prepare(setup, &previous, None).await?;
+    pub(super) async fn pack(
+        &self,
+        sources: Sources<'_>,
+        context: RunContext<'_>,
+        folder: &Path,
+    ) -> Result<(), RunError> {
+        let (store, previous) = self.history(sources.set).await?;
+        let mut prepared = run::prepare(sources, context, &previous, None).await?;
         self.explain(&prepared);
         let signer = self.signer()?;
-        let archives = match run::plan_archives(setup, &prepared, &previous, signer.as_ref())? {
-            PlannedArchives::Nothing(reason) => {
-                terminal::print(reason);
-                // The previous run may have crashed after it renamed its last archive.
-                archive::forget_finished(folder)?;
-                return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
-            }
-            PlannedArchives::Archives(archives) => *archives,
-        };
+        let archives =
+            match run::plan_archives(sources, context, &prepared, &previous, signer.as_ref())? {
+                PlannedArchives::Nothing(reason) => {
+                    terminal::print(reason);
+                    // The previous run may have crashed after it renamed its last archive.
+                    archive::forget_finished(folder)?;
+                    return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
+                }
+                PlannedArchives::Archives(archives) => *archives,
+            };
         report_plan(&prepared, &archives);
-        report_large_files(&archives, setup.set.archive_size);
+        report_large_files(&archives, sources.set.archive_size);
         if self.is_dry() {
             let mapping = results::archive_mapping(&prepared.content);
             self.write_mapping(mapping, &prepared.content, None)?;
@@ -39,8 +46,9 @@ impl RunArgs {
             let replaced = self.is_v2 && folder.join(V2_FIRST).is_file();
             let (signer, store) = (signer.as_ref(), store.as_ref());
             let all = &mut prepared;
-            let packed =
-                run::write_available_archives(setup, all, &previous, signer, store, folder);
+            let packed = run::write_available_archives(
+                sources, context, all, &previous, signer, store, folder,
+            );
             for path in packed.await? {
                 terminal::print(&path.display().to_string());
             }
@@ -71,7 +79,7 @@ fn report_large_files(archives: &ArchivesPlan, archive_size: Option<u64>) {
     let large = archives.plan.files.iter().filter(|it| it.size > limit);
     for file in large {
         for member in &file.members {
-            let (name, size) = (&file.name, terminal::mib(member.size));
+            let (name, size) = (&file.name, mib(member.size));
             terminal::notice(&format!(
                 "{name} is larger than archiveSize: {} has {size}, and members are never split; choose a larger size, or --strict-archive to refuse it",
                 member.path
@@ -83,7 +91,7 @@ fn report_large_files(archives: &ArchivesPlan, archive_size: Option<u64>) {
 fn report_plan(prepared: &PreparedRun, archives: &ArchivesPlan) {
     let plan = &archives.plan;
     let Amount { items, bytes } = archives.fetched();
-    let (fetched, size) = (terminal::mib(bytes), terminal::mib(plan.size()));
+    let (fetched, size) = (mib(bytes), mib(plan.size()));
     terminal::print(&format!(
         "sequence {}: {} images, {items} blobs ({fetched}) to fetch, {} archive files ({size})",
         plan.sequence,

@@ -3,28 +3,38 @@
 use std::ffi::OsStr;
 
 use ::mirror::archive::Set;
+use ::mirror::carry_in::{self, CarriedIn, Consent};
+use ::mirror::history::Pruning;
 use ::mirror::publish::MirrorTarget;
-use ::mirror::run::{self, PlannedCopy, PlannedPublication, Setup};
+use ::mirror::run::{self, PlannedCopy, PlannedPublication, RunContext, Sources};
 
 use super::error::RunError;
 use super::flags::RunArgs;
-use super::report::report_failures;
+use super::report::{report, report_failures};
 use crate::terminal;
 
 impl RunArgs {
     pub(super) async fn direct(
         &self,
-        setup: Setup<'_>,
+        sources: Sources<'_>,
+        context: RunContext<'_>,
         target: &MirrorTarget,
     ) -> Result<(), RunError> {
-        let (store, previous) = self.history(setup).await?;
+        let (store, previous) = self.history(sources.set).await?;
         let previous = previous.in_target(target).await?;
-        let prepared = run::prepare(setup, &previous, Some(target)).await?;
+        let prepared = run::prepare(sources, context, &previous, Some(target)).await?;
         self.explain(&prepared);
         let (store, checks_sequence) = (store.as_ref(), self.checks_sequence());
-        let planned =
-            run::plan_copy(setup, &prepared, &previous, target, store, checks_sequence).await?;
-        let mut plan = match planned {
+        let planned = run::plan_copy(
+            sources,
+            context,
+            &prepared,
+            &previous,
+            target,
+            store,
+            checks_sequence,
+        );
+        let mut plan = match planned.await? {
             PlannedCopy::Nothing(reason) => {
                 terminal::print(reason);
                 return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
@@ -35,20 +45,22 @@ impl RunArgs {
             let mapping = run::mapping(&prepared, target)?;
             self.write_mapping(mapping, &prepared.content, Some(target))?;
             self.write_pruning(&plan.pruning, target)?;
-            for note in run::vanishing_by_copy(setup, &prepared, target).await? {
+            for note in run::vanishing_by_copy(context, &prepared, target).await? {
                 terminal::notice(&note);
             }
             return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
         }
-        self.confirm_pruning(&mut plan.pruning, setup.progress)
+        self.confirm_pruning(&mut plan.pruning, context.progress)
             .await?;
-        let outcome = run::copy(setup, prepared, plan, target).await?;
-        self.finish(setup, outcome, target).await
+        let mut outcome = run::copy(sources, context, prepared, plan, target).await?;
+        let manifests = self.keep(context, &outcome.results)?;
+        outcome.record(target).await?;
+        report(&outcome, &manifests)
     }
 
     pub(super) async fn unpack(
         &self,
-        setup: Setup<'_>,
+        context: RunContext<'_>,
         from: &OsStr,
         target: &MirrorTarget,
     ) -> Result<(), RunError> {
@@ -57,33 +69,54 @@ impl RunArgs {
         let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
         if self.manifests_only {
             let results = tokio::task::block_in_place(|| run::archived_results(&set, target))?;
-            let folder = self.write_results(setup, &results)?;
+            let folder = self.write_results(context, &results)?;
             terminal::print(&format!(
                 "manifests for clusters written to {}",
                 folder.display()
             ));
             return Ok(());
         }
-        let mut publication =
-            match run::plan_publication(set, target, self.checks_sequence()).await? {
-                PlannedPublication::Nothing(reason) => {
-                    terminal::print(reason);
-                    return Ok(());
-                }
-                PlannedPublication::Publish(publication) => *publication,
-            };
         if self.is_dry() {
-            let mapping = run::publication_mapping(&publication, target)?;
-            self.write_mapping(mapping, &publication.content, Some(target))?;
-            self.write_pruning(&publication.pruning, target)?;
-            for note in run::vanishing_by_publication(setup, &publication, target).await? {
-                terminal::notice(&note);
-            }
-            return Ok(());
+            return self.plan_unpacking(context, set, target).await;
         }
-        self.confirm_pruning(&mut publication.pruning, setup.progress)
-            .await?;
-        let outcome = run::publish(setup, publication, target).await?;
-        self.finish(setup, outcome, target).await
+        let decide = async |pruning: &mut Pruning| {
+            self.confirm_pruning(pruning, context.progress).await?;
+            Ok(Consent::Given)
+        };
+        let keep = |results: &_| self.keep(context, results);
+        let checks_sequence = self.checks_sequence();
+        let carried = carry_in::publish(set, target, context, checks_sequence, decide, keep);
+        match carried.await? {
+            CarriedIn::Unchanged(reason) => {
+                terminal::print(reason);
+                Ok(())
+            }
+            CarriedIn::Published { outcome, kept } => report(&outcome, &kept),
+            CarriedIn::Withheld(_) => Ok(()),
+        }
+    }
+
+    /// Writes the plan of a publication.
+    async fn plan_unpacking(
+        &self,
+        context: RunContext<'_>,
+        set: Set,
+        target: &MirrorTarget,
+    ) -> Result<(), RunError> {
+        let planned = run::plan_publication(set, target, self.checks_sequence());
+        let publication = match planned.await? {
+            PlannedPublication::Nothing(reason) => {
+                terminal::print(reason);
+                return Ok(());
+            }
+            PlannedPublication::Publish(publication) => *publication,
+        };
+        let mapping = run::publication_mapping(&publication, target)?;
+        self.write_mapping(mapping, &publication.content, Some(target))?;
+        self.write_pruning(&publication.pruning, target)?;
+        for note in run::vanishing_by_publication(context, &publication, target).await? {
+            terminal::notice(&note);
+        }
+        Ok(())
     }
 }

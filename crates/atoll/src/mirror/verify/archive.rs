@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ::mirror::archive::{self, SetReport, Verifier};
 use ::mirror::progress::RunProgress;
+use model::size::mib;
 use serde_json::{Value, json};
 use service::{Error, ResultExt as _};
 
@@ -54,7 +55,7 @@ fn with_progress<T: Send>(work: impl FnOnce(&RunProgress) -> T + Send) -> T {
         scope.spawn(move || {
             while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if let Some((phase, whole, done)) = seen.now() {
-                    let (done, whole) = (terminal::mib(done.bytes), terminal::mib(whole.bytes));
+                    let (done, whole) = (mib(done.bytes), mib(whole.bytes));
                     terminal::progress(&format!("{}: {done} of {whole}", phase.as_str()));
                 }
             }
@@ -83,7 +84,7 @@ fn lines(report: &SetReport, is_compared: bool) -> Vec<String> {
         hashed_bytes,
         ..
     } = report;
-    let amount = terminal::mib(*hashed_bytes);
+    let amount = mib(*hashed_bytes);
     lines.push(format!(
         "verified: {files} files, {members} members, {amount} match their digests"
     ));

@@ -1,22 +1,19 @@
 //! Verification of a registry against an image set.
 
 use ::mirror::history::MetadataStore;
-use ::mirror::names::Naming;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::{MirrorTarget, TransferLimits};
-use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::run::RunContext;
 use ::mirror::target_name::TargetName;
 use ::mirror::verify_target::{self, Expected, TargetReport};
 use ::mirror::workspace::Workspace;
+use model::size::mib;
 use serde_json::{Value, json};
 use service::Error;
 
 use super::arguments::MirrorVerifyArgs;
 use crate::mirror::run::{ProgressFormat, configuration, with_progress};
 use crate::terminal;
-
-/// Concurrent requests.
-const PARALLEL: usize = 8;
 
 /// Looks up all images and prints missing or damaged ones.
 ///
@@ -25,8 +22,14 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, target: &TargetName) -> Result<(
     with_progress("verifying", ProgressFormat::Lines, |progress| async move {
         let target = arguments.registries.target(target)?;
         let expected = arguments.expected(&target, &progress).await?;
-        let report =
-            verify_target::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
+        let report = verify_target::check(
+            &target,
+            &expected,
+            arguments.deep,
+            TransferLimits::default().parallel,
+            &progress,
+        )
+        .await;
         print_report(&report, arguments.format.is_json());
         match report.faults.len() {
             0 => Ok(()),
@@ -66,26 +69,11 @@ impl MirrorVerifyArgs {
     ) -> Result<Vec<Expected>, model::Error> {
         let set = configuration(config)?;
         let _workspace = Workspace::enter(&self.dir)?;
-        let setup = Setup {
-            client: &self.registries.source()?,
-            set: &set,
-            platform: &self
-                .releases
-                .sources(self.registries.ca_pem()?.as_deref())?,
-            limits: TransferLimits {
-                parallel: PARALLEL,
-                continue_on_error: false,
-            },
-            skip_missing: false,
-            with_attached: false,
-            catalogs: CatalogForm::default(),
-            naming: Naming::default(),
-            v2_archives: None,
-            workspace: &self.dir,
-            now: service::clock::now().timestamp(),
-            progress,
-        };
-        verify_target::configured(setup, &set.mirror, target).await
+        let client = self.registries.source()?;
+        let ca_pem = self.registries.ca_pem()?;
+        let platform = self.releases.sources(ca_pem.as_deref())?;
+        let context = RunContext::new(&self.dir, service::clock::now().timestamp(), progress);
+        verify_target::configured(&client, &platform, context, &set.mirror, target).await
     }
 }
 
@@ -114,7 +102,7 @@ fn print_report(report: &TargetReport, as_json: bool) {
         let images = images - absent.len();
         let how = match hashed_bytes {
             0 => "match their sizes".to_owned(),
-            bytes => format!("found, {} match their digests", terminal::mib(*bytes)),
+            bytes => format!("found, {} match their digests", mib(*bytes)),
         };
         terminal::print(&format!(
             "verified: {images} images, {manifests} manifests match their digests, {blobs} blobs {how}"

@@ -14,13 +14,13 @@ use replacement::{
 };
 use serde_json::Value;
 use service::{Error, ResultExt as _, clock};
+use supervisor::account::{self, Account};
 
 use super::news::NewsPrinter;
 use super::publisher::{ProgressPublisher, publish_changes, publish_last};
 use super::{NodeReplaceArgs, machines, new_records, plan_text};
 use crate::node::etcd::observe_elected;
 use crate::terminal;
-use crate::up::account::{self, Account};
 
 /// Renewals of the lease within its duration.
 const RENEWALS: u32 = 4;

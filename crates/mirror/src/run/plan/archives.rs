@@ -18,7 +18,7 @@ use crate::operators::{archived_name, folder_of, index_path, template};
 use crate::platform::{BOOT_IMAGE_OFFERS, GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
 use crate::run::record::next;
-use crate::run::setup::{Setup, V2Archives};
+use crate::run::setup::{RunContext, Sources, V2Archives};
 
 /// Whether a run to archives has something to write.
 #[derive(Debug)]
@@ -44,12 +44,13 @@ pub struct ArchivesPlan {
 ///
 /// Errors: Invalid – a member fits into no file; Internal – a file of a catalog cannot be read.
 pub fn archives(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     prepared: &PreparedRun,
     previous: &PreviousRuns,
     signer: Option<&Signer>,
 ) -> Result<PlannedArchives, Error> {
-    let next = next(setup, prepared, previous, None)?;
+    let next = next(sources, context, prepared, previous, None)?;
     if let Some(reason) = next.reason_to_stop() {
         return Ok(PlannedArchives::Nothing(reason));
     }
@@ -70,9 +71,9 @@ pub fn archives(
             blobs.entry(digest).or_insert(blob);
         }
     }
-    let (mut content, mut extras) = (prepared.content.clone(), extras(prepared, setup.naming)?);
+    let (mut content, mut extras) = (prepared.content.clone(), extras(prepared, context.naming)?);
     let mut local = BTreeMap::new();
-    let format = setup.v2_archives.map(V2Archives::format);
+    let format = context.v2_archives.map(V2Archives::format);
     if let Some(v2) = &prepared.v2 {
         content.extend(v2.images.clone());
         local.clone_from(&v2.local);
@@ -91,10 +92,10 @@ pub fn archives(
         local: &local,
         carried: &carried,
     };
-    let plan = SetPlan::new(contents, size_limit(setup.set.archive_size), signer)?;
-    let history = setup.v2_archives.map(|form| {
+    let plan = SetPlan::new(contents, size_limit(sources.set.archive_size), signer)?;
+    let history = context.v2_archives.map(|form| {
         let of_images = content.manifests.keys().chain(content.blobs.keys());
-        BlobList::new(form.history, setup.now, of_images.chain(&carried))
+        BlobList::new(form.history, context.now, of_images.chain(&carried))
     });
     Ok(PlannedArchives::Archives(Box::new(ArchivesPlan {
         plan,

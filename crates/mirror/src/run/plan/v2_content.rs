@@ -27,7 +27,7 @@ use crate::history;
 use crate::names;
 use crate::operators::{self, Original, filter_tags};
 use crate::platform::{GraphData, graph_image_name};
-use crate::run::setup::{CatalogForm, Setup, V2Archives, blocking};
+use crate::run::setup::{CatalogForm, RunContext, Sources, V2Archives, blocking};
 
 /// Such content.
 #[derive(Debug, Default)]
@@ -46,7 +46,8 @@ pub(in crate::run) struct V2Content {
 /// Errors: Invalid – an original is no catalog image, or a file malformed; Internal – a file cannot be written; those of the
 /// sources.
 pub(in crate::run) async fn v2_content(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     form: V2Archives<'_>,
     prepared: &PreparedRun,
 ) -> Result<V2Content, Error> {
@@ -54,14 +55,14 @@ pub(in crate::run) async fn v2_content(
     for (number, catalog) in prepared.catalogs.iter().enumerate() {
         let scratch = prepared.scratch.path().join(format!("catalog-{number}"));
         std::fs::create_dir(&scratch).map_err(|e| Error::internal("making a folder", e))?;
-        content.add_catalog(setup, catalog, &scratch).await?;
+        content.add_catalog(context, catalog, &scratch).await?;
     }
     if let Some(graph) = &prepared.releases.graph {
-        content.add_graph(setup, graph, prepared).await?;
+        content.add_graph(sources, graph, prepared).await?;
     }
     content.add_releases(prepared);
-    let time = history::time_of(setup.now);
-    let configuration = without_logins(form.configuration, setup)?;
+    let time = history::time_of(context.now);
+    let configuration = without_logins(form.configuration, sources)?;
     let path = format!("{}{time}", v2_paths::CONFIGURATION);
     content.add_file(path, configuration);
     Ok(content)
@@ -71,7 +72,7 @@ impl V2Content {
     /// Adds the original of a catalog, and the pruned one under the tags by which the peer finds it.
     async fn add_catalog(
         &mut self,
-        setup: Setup<'_>,
+        context: RunContext<'_>,
         prepared: &PreparedCatalog,
         scratch: &Path,
     ) -> Result<(), Error> {
@@ -88,7 +89,7 @@ impl V2Content {
         );
         // Of a whole catalog the peer serves the original. Without these files it looks for that at the source.
         let is_original = operators::is_whole(&catalog.operator);
-        let image = if is_original || setup.catalogs == CatalogForm::Original {
+        let image = if is_original || context.catalogs == CatalogForm::Original {
             original.image()
         } else {
             operators::rebuild(original.base(), index, scratch).await?
@@ -127,12 +128,12 @@ impl V2Content {
     /// Adds the upgrade graph's image, built on its base at the source.
     async fn add_graph(
         &mut self,
-        setup: Setup<'_>,
+        sources: Sources<'_>,
         graph: &GraphData,
         prepared: &PreparedRun,
     ) -> Result<(), Error> {
         let place = ImageLocation::Registry {
-            client: setup.client.clone(),
+            client: sources.client.clone(),
             reference: graph.base.clone(),
         };
         let original = Original::fetch(&place, &place.digest().await?).await?;
@@ -272,8 +273,8 @@ fn packages(index: &Path, scratch: &Path) -> Result<BTreeMap<String, PathBuf>, E
 /// The configuration without the logins in addresses of chart repositories: readers of archives see it.
 ///
 /// Errors: Invalid – a login is written in another way than plainly.
-fn without_logins(configuration: &str, setup: Setup<'_>) -> Result<String, Error> {
-    let repositories = setup.set.mirror.helm.repositories.iter();
+fn without_logins(configuration: &str, sources: Sources<'_>) -> Result<String, Error> {
+    let repositories = sources.set.mirror.helm.repositories.iter();
     let urls = repositories.filter_map(|it| Some((&it.url, it.url.parse::<Url>().ok()?)));
     let mut text = configuration.to_owned();
     let mut has_logins = false;

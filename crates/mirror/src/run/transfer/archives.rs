@@ -11,7 +11,7 @@ use crate::blobs::Registries;
 use crate::fetch::fetch;
 use crate::history::BlobList;
 use crate::run::plan::ArchivesPlan;
-use crate::run::setup::{Setup, blocking};
+use crate::run::setup::{RunContext, Sources, blocking};
 
 /// The record of this stage.
 pub(in crate::run) enum Transferred {
@@ -32,7 +32,8 @@ pub(in crate::run) struct CompleteArchives {
 ///
 /// Errors: Conflict – another run writes there, or the medium is full; those of the registries.
 pub(in crate::run) async fn archives(
-    setup: Setup<'_>,
+    sources: Sources<'_>,
+    context: RunContext<'_>,
     plan: ArchivesPlan,
     dest: &Path,
 ) -> Result<Transferred, Error> {
@@ -45,11 +46,11 @@ pub(in crate::run) async fn archives(
     let dest = dest.to_owned();
     let writer = blocking(move || ArchiveWriter::open(&dest, plan)).await?;
     let sources = Registries {
-        client: setup.client,
-        web: &setup.platform.web,
+        client: sources.client,
+        web: &sources.platform.web,
         blobs: &blobs,
     };
-    let failed = fetch(&sources, &writer, setup.limits, setup.progress).await?;
+    let failed = fetch(&sources, &writer, context.limits, context.progress).await?;
     if !failed.is_empty() {
         return Ok(Transferred::Incomplete(failed));
     }

@@ -10,14 +10,14 @@ use crate::build_image::BuiltImage;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob};
 use crate::progress::Amount;
 use crate::publish::{HeldBlobs, MirrorTarget, publish};
-use crate::run::setup::Setup;
+use crate::run::setup::RunContext;
 
 /// Sends a built image; its digest, and the amount that was sent. `original` provides the blobs of its base, `held` lists
 /// repositories of the target that have some of them.
 ///
 /// Errors: those of source and target.
 pub(super) async fn put(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     built: BuiltImage,
     wanted: SelectedImage,
     original: &dyn BlobProvider,
@@ -53,7 +53,7 @@ pub(super) async fn put(
         made: made.map(|(blob, source)| (blob.digest, source)).collect(),
         elsewhere: original,
     };
-    let (limits, progress) = (setup.limits, setup.progress);
+    let (limits, progress) = (context.limits, context.progress);
     let published = publish(&content, &blobs, target, held, limits, progress).await;
     match published.failed.into_iter().next() {
         Some((_, error)) => Err(error),

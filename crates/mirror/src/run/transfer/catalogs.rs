@@ -16,7 +16,7 @@ use crate::progress::Amount;
 use crate::publish::MirrorTarget;
 use crate::results;
 use crate::run::plan::PreparedCatalog;
-use crate::run::setup::{CatalogForm, Setup};
+use crate::run::setup::{CatalogForm, RunContext};
 use crate::run::vanishing::vanishing;
 
 /// A catalog to be sent.
@@ -51,7 +51,7 @@ pub(in crate::run) struct SentCatalogs {
 ///
 /// Errors: as [`put`].
 pub(in crate::run) async fn catalogs(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     catalogs: &[PreparedCatalog],
     target: &MirrorTarget,
     scratch: &Path,
@@ -66,11 +66,11 @@ pub(in crate::run) async fn catalogs(
             repository: &catalog.repository,
             tag: &catalog.tag,
             template: catalog.template.as_ref(),
-            is_original: setup.naming == Naming::V2 && operators::is_whole(&catalog.operator),
-            is_tagged_by_digest: setup.naming == Naming::V2
+            is_original: context.naming == Naming::V2 && operators::is_whole(&catalog.operator),
+            is_tagged_by_digest: context.naming == Naming::V2
                 && names::v2::is_by_digest(&catalog.operator),
         };
-        all.put(setup, item, target, scratch).await?;
+        all.put(context, item, target, scratch).await?;
     }
     Ok(all)
 }
@@ -81,16 +81,16 @@ impl SentCatalogs {
     /// Errors: as [`put`].
     pub(super) async fn put(
         &mut self,
-        setup: Setup<'_>,
+        context: RunContext<'_>,
         item: CatalogItem<'_>,
         target: &MirrorTarget,
         scratch: &Path,
     ) -> Result<(), Error> {
-        if setup.catalogs != CatalogForm::Original {
+        if context.catalogs != CatalogForm::Original {
             let note = vanishing(item.index, &item.destination(target)?, target, scratch).await?;
             self.notes.extend(note);
         }
-        let (catalog, sent) = put(setup, item, target, scratch).await?;
+        let (catalog, sent) = put(context, item, target, scratch).await?;
         self.sent.add(sent);
         self.catalogs.push(catalog);
         Ok(())
@@ -111,7 +111,7 @@ impl CatalogItem<'_> {
 ///
 /// Errors: Invalid – the original is no catalog image; those of source and target.
 async fn put(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     item: CatalogItem<'_>,
     target: &MirrorTarget,
     scratch: &Path,
@@ -119,7 +119,7 @@ async fn put(
     let folder = tempfile::tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let CatalogItem { original, .. } = item;
-    let image = if item.is_original || setup.catalogs == CatalogForm::Original {
+    let image = if item.is_original || context.catalogs == CatalogForm::Original {
         original.image()
     } else {
         operators::rebuild(original.base(), item.index, folder.path()).await?
@@ -143,7 +143,7 @@ async fn put(
         platforms: Vec::new(),
         may_be_missing: false,
     };
-    let put = built_image::put(setup, image, wanted, original, BTreeMap::new(), target);
+    let put = built_image::put(context, image, wanted, original, BTreeMap::new(), target);
     let (_, sent) = put.await?;
     let catalog = results::MirroredCatalog {
         name: item.name.to_owned(),

@@ -14,13 +14,13 @@ use crate::operators::Original;
 use crate::platform::{GraphData, graph_image_name};
 use crate::publish::MirrorTarget;
 use crate::run::outcome::RunOutcome;
-use crate::run::setup::Setup;
+use crate::run::setup::RunContext;
 
 /// Builds the image on its base in the target, with the release signatures of `outcome`, sends it, and adds it to `outcome`.
 ///
 /// Errors: NotFound – the base is not in the target; Invalid – it is no image; those of the target.
 pub(super) async fn put(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     data: &GraphData,
     target: &MirrorTarget,
     scratch: &Path,
@@ -60,7 +60,7 @@ pub(super) async fn put(
     };
     let blobs = original.remote().map(|(digest, _)| digest);
     let held = blobs.map(|digest| (digest, [base.repository.clone()].into()));
-    let put = built_image::put(setup, image, wanted, &original, held.collect(), target);
+    let put = built_image::put(context, image, wanted, &original, held.collect(), target);
     let (digest, sent) = put.await?;
     outcome.sent.add(sent);
     outcome.results.graph = Some(place.with_digest(digest));

@@ -19,7 +19,7 @@ use crate::publish::{MirrorTarget, publish};
 use crate::results::Copied;
 use crate::run::outcome::RunOutcome;
 use crate::run::plan::Publication;
-use crate::run::setup::{Setup, blocking};
+use crate::run::setup::{RunContext, blocking};
 
 /// Units: bytes. A reference is shorter.
 const BASE_LIMIT_BYTES: u64 = 4096;
@@ -37,13 +37,13 @@ const ABSENT: &str =
 ///
 /// Errors: an image that cannot be sent, unless the run continues on errors; a catalog or the upgrade graph.
 pub(in crate::run) async fn publication(
-    setup: Setup<'_>,
+    context: RunContext<'_>,
     publication: &mut Publication,
     target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
     let held = std::mem::take(&mut publication.held);
     let unpublished = std::mem::take(&mut publication.unpublished);
-    if let (Some(first), false) = (unpublished.first(), setup.limits.continue_on_error) {
+    if let (Some(first), false) = (unpublished.first(), context.limits.continue_on_error) {
         let others = unpublished.len() - 1;
         let reason = format!("{} and {others} other images: {UNPUBLISHED}", first.source);
         return Err(Error::conflict(reason));
@@ -54,7 +54,7 @@ pub(in crate::run) async fn publication(
         set,
         ..
     } = publication;
-    let (limits, progress) = (setup.limits, setup.progress);
+    let (limits, progress) = (context.limits, context.progress);
     let published = publish(content, &*set, target, held, limits, progress).await;
     let mirror = &set.metadata().past_mirror.mirror;
     let sent = published.images.iter();
@@ -74,7 +74,7 @@ pub(in crate::run) async fn publication(
     let (signatures, offers) = blocking(read).await?;
     outcome.results.signatures = signatures;
     outcome.results.offer(&offers, target)?;
-    let scratch = tempfile::tempdir_in(setup.workspace)
+    let scratch = tempfile::tempdir_in(context.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     for (number, catalog) in catalogs.iter().enumerate() {
         let index = scratch.path().join(format!("index-{number}.json"));
@@ -92,12 +92,12 @@ pub(in crate::run) async fn publication(
             is_tagged_by_digest: catalog.is_tagged_by_digest,
         };
         let mut sent = SentCatalogs::default();
-        sent.put(setup, item, target, scratch.path()).await?;
+        sent.put(context, item, target, scratch.path()).await?;
         outcome.add_catalogs(sent);
     }
     let (archives, folder) = (set.clone(), scratch.path().to_owned());
     if let Some(data) = blocking(move || graph_data(&archives, &folder)).await? {
-        graph::put(setup, &data, target, scratch.path(), &mut outcome).await?;
+        graph::put(context, &data, target, scratch.path(), &mut outcome).await?;
     }
     let charts = set.below(helm::FOLDER).map(|(path, from)| Copied {
         path: path.to_owned(),

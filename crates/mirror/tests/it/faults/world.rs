@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mirror::archive::{self, ArchiveSource, Set};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
-use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives};
 use model::Error;
 use model::image_set::{ImageSelection, ImageSet};
 use oci::Digest;
@@ -63,10 +63,9 @@ impl World {
     /// Packs into a folder of that name. The metadata is kept at the source.
     pub(crate) async fn pack(&self, client: &Client, name: &str) -> Result<PathBuf, Error> {
         let (set, progress, folder) = (self.set(), RunProgress::default(), self.path(name));
-        let setup = Setup {
-            client,
-            ..setup(&self.source, &set, &folder, &progress)
-        };
+        let setup = setup(&self.source, &set, &folder, &progress).with(|sources, _| {
+            sources.client = client;
+        });
         let store = MetadataStore::Image {
             client: client.clone(),
             reference: format!("{}/own/state:{name}", self.from.address)
@@ -74,14 +73,14 @@ impl World {
                 .unwrap(),
         };
         let previous = PreviousRuns::new(store.read().await?);
-        let prepared = run::prepare(setup, &previous, None).await?;
+        let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
         let PlannedArchives::Archives(archives) =
-            run::plan_archives(setup, &prepared, &previous, None)?
+            run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)?
         else {
             return Err(Error::conflict(format!("{name} is remembered already")));
         };
         let out = folder.join("out");
-        run::write_archives(setup, *archives, Some(&store), &out).await?;
+        run::write_archives(setup.sources, setup.context, *archives, Some(&store), &out).await?;
         Ok(out)
     }
 
@@ -108,14 +107,21 @@ impl World {
     pub(crate) async fn copy(&self, client: &Client, to: &Faulty) -> Result<(), Error> {
         let (set, progress) = (self.set(), RunProgress::default());
         let workspace = self.path("copying");
-        let setup = Setup {
-            client,
-            ..setup(&self.source, &set, &workspace, &progress)
-        };
+        let setup = setup(&self.source, &set, &workspace, &progress).with(|sources, _| {
+            sources.client = client;
+        });
         let mut target = to.target();
         target.client = client.clone();
-        let prepared = run::prepare(setup, &PreviousRuns::default(), None).await?;
-        let copied = run::copy(setup, prepared, CopyPlan::default(), &target).await;
+        let prepared =
+            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await?;
+        let copied = run::copy(
+            setup.sources,
+            setup.context,
+            prepared,
+            CopyPlan::default(),
+            &target,
+        )
+        .await;
         copied.map(drop)
     }
 }

@@ -1,0 +1,311 @@
+//! Installations: a bundle becomes a running pod, without any network.
+//!
+//! Everything is checked before the first byte is written: checksums and signature, architecture, space, ports, answers.
+//! After that each step is idempotent, so that an interrupted installation is continued by the same command. A newer
+//! bundle is an upgrade, after a backup; an older one a return to the backup that the upgrade made.
+
+mod answers;
+mod archives;
+mod checks;
+mod images;
+mod local_registry;
+mod offer;
+mod program;
+mod record;
+mod registry_content;
+mod space;
+mod version_change;
+
+use std::path::{Path, PathBuf};
+
+use ::bundle::{BundleFile, BundleManifest};
+use credentials::host_name::in_url;
+use mirror::archive::Verifier;
+use mirror::history::Pruning;
+use service::{Error, ResultExt as _};
+
+use crate::event::{BundleSignature, SiteEvent, SiteObserver, SiteWork};
+use crate::pod::compose::ComposeProject;
+use crate::pod::folder::{self, NewPod, PodAccess};
+use crate::pod::{lifecycle, proxy_settings};
+use answers::Answers;
+use archives::BundledSet;
+use local_registry::LocalRegistry;
+use offer::OfferedVersions;
+use record::InstallRecord;
+use space::SpaceNeeds;
+use version_change::VersionChange;
+
+/// Units: bytes. Between two reports of a verification.
+const PROGRESS_BYTES: u64 = 64 << 20;
+const REGISTRY: &str = "registry";
+const RELEASE_IMAGES: &str = "RELEASE_IMAGES";
+
+/// The bundle, the folder and the options of an installation.
+#[derive(Debug, Clone)]
+pub struct InstallRequest {
+    /// File of `atoll bundle`.
+    pub bundle: PathBuf,
+    /// Folder of the pod, which is made.
+    pub dir: PathBuf,
+    /// File with answers to all questions.
+    pub answers: Option<PathBuf>,
+    /// Host name or IP address of this host; before the one of the answers.
+    pub host: Option<String>,
+    /// Public key that has to have signed the bundle.
+    pub key: Option<PathBuf>,
+    /// Whether only the images of the services are loaded into podman.
+    pub only_load: bool,
+    /// Whether callers are authenticated from now on.
+    pub login: bool,
+}
+
+/// Questions and reports while a bundle is installed.
+pub trait Dialogue {
+    /// Hears of an event.
+    fn report(&self, event: SiteEvent<'_>);
+
+    /// The name of this host for users and machines; `known` is an address or name of it.
+    ///
+    /// Errors: there is no answer.
+    fn host(&self, known: Option<&str>) -> Result<String, Error>;
+
+    /// Whether images that left the set may be deleted from the local registry.
+    ///
+    /// Errors: the answer cannot be read.
+    fn allows_pruning(&self, pruning: &Pruning) -> Result<bool, Error>;
+}
+
+/// A pod that was installed.
+#[derive(Debug, Clone)]
+pub struct InstalledPod {
+    pub manifest: BundleManifest,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// Host and port of the web UI, the API and the registry.
+    pub webui: String,
+    pub api: String,
+    pub registry: String,
+    /// Lists of the settings that are still empty: clusters need them.
+    pub missing: Vec<&'static str>,
+    pub access: PodAccess,
+}
+
+/// Installs a bundle; none if only images were loaded.
+///
+/// | stage | record |
+/// |---|---|
+/// | 1 check | [`CheckedInstall`]: nothing is written, and everything is known |
+/// | 2 hand over | the bundle's own program takes over |
+/// | 3 change | images are loaded, the installed version is backed up or replaced by an older one |
+/// | 4 prepare | the folder of the pod, with settings, secrets and boot images |
+/// | 5 fill | [`OfferedVersions`]: the content of the registry |
+/// | 6 start | all services are ready |
+/// | 7 record | [`InstalledPod`] |
+///
+/// Errors: a damaged or foreign bundle, too little space, no podman, a service that does not start.
+pub fn run(
+    request: &InstallRequest,
+    dialogue: &dyn Dialogue,
+) -> Result<Option<InstalledPod>, Error> {
+    let observe: SiteObserver<'_> = &|event| dialogue.report(event);
+    let bundle = open(request, observe)?;
+    let storage = checks::PodmanStorage::find()?;
+    if request.only_load {
+        SpaceNeeds::of_images(&bundle, &storage).check()?;
+        verify(&bundle, observe)?;
+        images::load(&bundle, Path::new("."), observe)?;
+        return Ok(None);
+    }
+    let install = CheckedInstall::new(bundle, &storage, request, dialogue)?;
+    program::hand_over(&install.bundle, &install.dir, observe)?;
+    install.change(observe)?;
+    install.prepare(request.login, observe)?;
+    let offered = install.fill(dialogue)?;
+    let project = install.start(observe)?;
+    install.record(&project, offered, request.login).map(Some)
+}
+
+/// An installation that can begin.
+struct CheckedInstall {
+    bundle: BundleFile,
+    /// Absolute.
+    dir: PathBuf,
+    installed: Option<InstallRecord>,
+    change: VersionChange,
+    answers: Answers,
+    /// Network domain, if it is given.
+    domain: Option<String>,
+    sets: Vec<BundledSet>,
+}
+
+impl CheckedInstall {
+    fn new(
+        bundle: BundleFile,
+        storage: &checks::PodmanStorage,
+        request: &InstallRequest,
+        dialogue: &dyn Dialogue,
+    ) -> Result<Self, Error> {
+        let dir = std::path::absolute(&request.dir);
+        let dir = dir.doing(|| format!("reading {}", request.dir.display()))?;
+        checks::folder_name(&dir)?;
+        let installed = InstallRecord::read(&dir)?;
+        let change = VersionChange::of(installed.as_ref(), bundle.manifest(), &dir)?;
+        let answers = Answers::collect(request, installed.as_ref(), dialogue)?;
+        let domain = answers.domain()?;
+        checks::ports(&dir, &answers)?;
+        let sets = archives::sets(&bundle);
+        SpaceNeeds::of(&bundle, &sets, storage, &dir, &change)?.check()?;
+        verify(&bundle, &|event| dialogue.report(event))?;
+        Ok(Self {
+            bundle,
+            dir,
+            installed,
+            change,
+            answers,
+            domain,
+            sets,
+        })
+    }
+
+    fn change(&self, observe: SiteObserver<'_>) -> Result<(), Error> {
+        let (dir, to) = (&self.dir, &self.bundle.manifest().version);
+        self.change
+            .before(dir, self.installed.as_ref(), to, observe)?;
+        images::load(&self.bundle, dir, observe)?;
+        self.change.restore(dir, observe)
+    }
+
+    fn prepare(&self, login: bool, observe: SiteObserver<'_>) -> Result<(), Error> {
+        if self.change.restores() {
+            // The restore has replaced the folder.
+            program::extract(&self.bundle, &self.dir)?;
+        }
+        let pod = NewPod {
+            host: self.answers.host.clone(),
+            domain: self.domain.clone(),
+            dir: self.dir.clone(),
+            login,
+        };
+        folder::prepare(&pod, observe)?;
+        proxy_settings::set(&self.dir, &self.answers.settings)?;
+        // The answers may have another port of the registry.
+        folder::complete_logins(&self.dir, &self.answers.host)?;
+        registry_content::boot_images(&self.bundle, &self.dir, observe)
+    }
+
+    /// Fills the local registry, and the settings with the versions that it and the bundle offer.
+    fn fill(&self, dialogue: &dyn Dialogue) -> Result<OfferedVersions, Error> {
+        let observe: SiteObserver<'_> = &|event| dialogue.report(event);
+        // After a restore, the registry is another one than the recorded.
+        let recorded = self.installed.as_ref();
+        let recorded = recorded.filter(|_| !self.change.restores());
+        let previous = recorded.map_or_else(OfferedVersions::default, |it| it.offered.clone());
+        if !offer::has_any(&self.bundle) {
+            return Ok(previous);
+        }
+        let (bundle, dir, answers) = (&self.bundle, &self.dir, &self.answers);
+        let project = ComposeProject::read(dir)?;
+        let registry = LocalRegistry::of(&project, dir, &answers.host)?;
+        lifecycle::start(&project, &[REGISTRY])?;
+        lifecycle::wait_ready(&project, &[REGISTRY], observe)?;
+        registry_content::push_images(bundle, &registry, observe)?;
+        archives::publish(&self.sets, &registry, dir, recorded, dialogue)?;
+        let offered = OfferedVersions {
+            boot_images: offer::boot_images(bundle, &self.sets, &registry)?,
+            releases: offer::releases(&registry)?,
+        };
+        offer::write(&offered, &previous, answers, &project, dir)?;
+        Ok(offered.after(&previous))
+    }
+
+    /// Starts all services with the settings as they are now.
+    fn start(&self, observe: SiteObserver<'_>) -> Result<ComposeProject, Error> {
+        let project = ComposeProject::read(&self.dir)?;
+        let services: Vec<&str> = project.active().collect();
+        lifecycle::start(&project, &services)?;
+        lifecycle::wait_ready(&project, &services, observe)?;
+        Ok(project)
+    }
+
+    fn record(
+        &self,
+        project: &ComposeProject,
+        offered: OfferedVersions,
+        login: bool,
+    ) -> Result<InstalledPod, Error> {
+        let (manifest, host) = (self.bundle.manifest(), &self.answers.host);
+        InstallRecord::new(manifest, host, &self.sets, offered).write(&self.dir)?;
+        let address = |name: &str, default: &str| {
+            let published = project.setting(name).unwrap_or(default);
+            let port = published.rsplit(':').next().unwrap_or(published);
+            format!("{}:{port}", in_url(host))
+        };
+        let is_empty = |name: &str| project.setting(name).is_none_or(|list| list == "[]");
+        let boot_images = is_empty("OS_IMAGES") && project.setting("OS_IMAGES_FILE").is_none();
+        let missing = [
+            (boot_images, "boot images"),
+            (is_empty(RELEASE_IMAGES), "releases"),
+        ];
+        let missing = missing.into_iter();
+        Ok(InstalledPod {
+            manifest: manifest.clone(),
+            dir: self.dir.clone(),
+            webui: address("PUBLISH_WEBUI", "8080"),
+            api: address("PUBLISH_API", "8090"),
+            registry: address("PUBLISH_REGISTRY", "5000"),
+            missing: missing
+                .filter_map(|(is_missing, name)| is_missing.then_some(name))
+                .collect(),
+            access: folder::access(&self.dir, login)?,
+        })
+    }
+}
+
+fn open(request: &InstallRequest, observe: SiteObserver<'_>) -> Result<BundleFile, Error> {
+    let file = &request.bundle;
+    let key = request.key.as_deref().map(key).transpose()?;
+    let bundle = BundleFile::open(file, key.as_ref());
+    let bundle = bundle.map_err(|e| e.chain()).doing("reading the bundle")?;
+    let manifest = bundle.manifest();
+    if manifest.architecture != std::env::consts::ARCH {
+        let reason = format!(
+            "it is for {}, and this host is {}",
+            manifest.architecture,
+            std::env::consts::ARCH
+        );
+        return Err(Error::new(format!("reading {}", file.display()), reason));
+    }
+    observe(SiteEvent::BundleOpened {
+        path: file,
+        manifest,
+        signature: match (bundle.is_signed(), key.is_some()) {
+            (true, true) => BundleSignature::Verified,
+            (true, false) => BundleSignature::Unchecked,
+            (false, _) => BundleSignature::None,
+        },
+    });
+    Ok(bundle)
+}
+
+fn key(path: &Path) -> Result<Verifier, Error> {
+    let doing = || format!("reading {}", path.display());
+    let pem = std::fs::read(path).doing(doing)?;
+    Verifier::from_pem(&pem).doing(doing)
+}
+
+fn verify(bundle: &BundleFile, observe: SiteObserver<'_>) -> Result<(), Error> {
+    let whole = bundle.manifest().size;
+    let mut shown = 0;
+    let mut progress = |read: u64| {
+        if read >= shown + PROGRESS_BYTES {
+            shown = read;
+            observe(SiteEvent::Working(SiteWork::Verifying { read, whole }));
+        }
+    };
+    let verified = bundle.verify(&mut progress);
+    observe(SiteEvent::Rested);
+    verified
+        .map_err(|e| e.chain())
+        .doing("verifying the bundle")
+}
