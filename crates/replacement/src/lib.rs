@@ -11,6 +11,7 @@ mod effects;
 mod gate;
 mod journal;
 mod node_bmcs;
+mod observer;
 mod plan;
 mod progress;
 mod report;
@@ -32,15 +33,15 @@ pub use csr::{
 pub use gate::{GateId, GateRefusal};
 pub use journal::{JournalError, MAX_JOURNAL_BYTES};
 pub use node_bmcs::NodeBmcs;
+pub use observer::{
+    ProgressPublisher, ReplacementObserver, RunEvent, publish_changes, publish_last,
+};
 pub use plan::{PlannedStep, ReplacementPlan, plan};
 pub use progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
-pub use report::{MAX_REASON, ReplacementReporter};
-pub use run::{
-    ReplacementError, ReplacementListener, ReplacementNews, ReplacementWorld, abort, drop_learner,
-    observe, run,
-};
+pub use report::MAX_REASON;
+pub use run::{ReplacementError, ReplacementWorld, abort, drop_learner, observe, run};
 pub use step::{StepId, StepUndo};
 pub use store::{OpenReplacement, ReplacementStore};
 pub use template::record_template;

@@ -15,6 +15,7 @@ use super::csr;
 use super::effects::{self, EffectError};
 use super::gate::{self, GateContext, GateId, GateRefusal};
 use super::journal::JournalError;
+use super::observer::{ReplacementObserver, RunEvent};
 use super::progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
@@ -42,17 +43,6 @@ pub struct ReplacementWorld<'a> {
     pub now: &'a (dyn Fn() -> DateTime<Utc> + Sync),
     /// Times of waits.
     pub patience: StepPatience,
-}
-
-/// News of a run.
-#[derive(Clone, Copy, Debug)]
-pub enum ReplacementNews<'a> {
-    /// An entry is durable.
-    Entry(&'a ReplacementEntry),
-    /// The effect of a step was caused, and is not in the journal yet.
-    Effect(StepId),
-    /// A step waits.
-    Waiting(StepId, &'a str),
 }
 
 /// The end of a run before the last step. Each can be resumed.
@@ -87,7 +77,7 @@ pub enum ReplacementError {
         /// The last reason.
         reason: String,
     },
-    /// The listener stopped it.
+    /// The observer stopped it.
     #[error("stopped after an entry of the journal")]
     Interrupted,
     /// It has ended already.
@@ -99,10 +89,6 @@ fn join(refusals: &[GateRefusal]) -> String {
     let reasons: Vec<_> = refusals.iter().map(ToString::to_string).collect();
     reasons.join("; ")
 }
-
-/// Hears news; stops the run by a break.
-pub type ReplacementListener<'a> =
-    &'a mut (dyn FnMut(ReplacementNews<'_>) -> ControlFlow<()> + Send);
 
 /// Observes the world of a replacement.
 ///
@@ -142,9 +128,9 @@ pub async fn run(
     replacement: &mut OpenReplacement,
     store: &ReplacementStore,
     world: ReplacementWorld<'_>,
-    listener: ReplacementListener<'_>,
+    observer: &mut dyn ReplacementObserver,
 ) -> Result<(), ReplacementError> {
-    let mut run = Run::new(replacement, store, world, listener)?;
+    let mut run = Run::new(replacement, store, world, observer)?;
     for step in step::sequence(run.case()) {
         if !run.progress().has_finished(step) {
             run.perform(step).await?;
@@ -160,9 +146,9 @@ pub async fn abort(
     replacement: &mut OpenReplacement,
     store: &ReplacementStore,
     world: ReplacementWorld<'_>,
-    listener: ReplacementListener<'_>,
+    observer: &mut dyn ReplacementObserver,
 ) -> Result<(), ReplacementError> {
-    let mut run = Run::new(replacement, store, world, listener)?;
+    let mut run = Run::new(replacement, store, world, observer)?;
     for step in step::sequence(run.case()).into_iter().rev() {
         if let StepUndo::By(undo) = step::rule(step).undo
             && run.progress().has_started(step)
@@ -181,10 +167,10 @@ pub async fn drop_learner(
     replacement: &mut OpenReplacement,
     store: &ReplacementStore,
     world: ReplacementWorld<'_>,
-    listener: ReplacementListener<'_>,
+    observer: &mut dyn ReplacementObserver,
 ) -> Result<MemberId, ReplacementError> {
     let step = StepId::PromoteMember;
-    let mut run = Run::new(replacement, store, world, listener)?;
+    let mut run = Run::new(replacement, store, world, observer)?;
     let failed = |reason: String| ReplacementError::Failed { step, reason };
     let view = observe(&world, Some(run.case())).await;
     let view = view.map_err(|error| failed(error.to_string()))?;
@@ -204,7 +190,7 @@ pub async fn drop_learner(
 struct Run<'a> {
     replacement: &'a mut OpenReplacement,
     world: ReplacementWorld<'a>,
-    listener: ReplacementListener<'a>,
+    observer: &'a mut dyn ReplacementObserver,
     /// Ids of other replacements that are unfinished.
     others: Vec<String>,
 }
@@ -214,7 +200,7 @@ impl<'a> Run<'a> {
         replacement: &'a mut OpenReplacement,
         store: &ReplacementStore,
         world: ReplacementWorld<'a>,
-        listener: ReplacementListener<'a>,
+        observer: &'a mut dyn ReplacementObserver,
     ) -> Result<Self, ReplacementError> {
         let state = replacement.progress().state;
         if state != ReplacementState::Unfinished {
@@ -224,7 +210,7 @@ impl<'a> Run<'a> {
         Ok(Self {
             replacement,
             world,
-            listener,
+            observer,
             others,
         })
     }
@@ -242,11 +228,11 @@ impl<'a> Run<'a> {
         let at = (self.world.now)();
         let entry = ReplacementEntry { at, event };
         self.replacement.append(&entry)?;
-        self.hear(ReplacementNews::Entry(&entry))
+        self.notify(RunEvent::Entry(&entry))
     }
 
-    fn hear(&mut self, news: ReplacementNews<'_>) -> Result<(), ReplacementError> {
-        match (self.listener)(news) {
+    fn notify(&mut self, event: RunEvent<'_>) -> Result<(), ReplacementError> {
+        match self.observer.on_event(event, (self.world.now)()) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(ReplacementError::Interrupted),
         }
@@ -297,7 +283,7 @@ impl<'a> Run<'a> {
                 self.start(step, &view)?;
                 match effects::cause(step, &self.world, &view, self.replacement).await {
                     Ok(outcome) => {
-                        self.hear(ReplacementNews::Effect(step))?;
+                        self.notify(RunEvent::Effect(step))?;
                         if step::ends_with_effect(rule) {
                             return self.finish(step, false, outcome);
                         }
@@ -416,7 +402,7 @@ impl<'a> Run<'a> {
     }
 
     async fn pause(&mut self, wait: &StepWait, reason: &str) -> Result<(), ReplacementError> {
-        self.hear(ReplacementNews::Waiting(wait.step, reason))?;
+        self.notify(RunEvent::Waiting(wait.step, reason))?;
         wait.pause(reason).await
     }
 

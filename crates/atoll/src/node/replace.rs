@@ -2,9 +2,8 @@
 
 mod machines;
 mod new_records;
-mod news;
 mod plan_text;
-mod publisher;
+mod printer;
 mod session;
 
 use std::collections::BTreeSet;

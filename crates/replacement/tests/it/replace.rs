@@ -11,8 +11,8 @@ use etcd::quorum::MemberId;
 use model::node_replacement::{ReplacementKind, ReplacementState, ReplacementStepState};
 use replacement::{
     CaseRefusal, JournalError, NodePlace, OpenReplacement, PowerState, ReplacementCase,
-    ReplacementError, ReplacementNews, ReplacementRequest, ReplacementStore, ReplacementWorld,
-    StepId, StepPatience, abort, drop_learner, observe, open_case, plan, run,
+    ReplacementError, ReplacementRequest, ReplacementStore, ReplacementWorld, RunEvent, StepId,
+    StepPatience, abort, drop_learner, observe, open_case, plan, run,
 };
 use serde_json::Value;
 
@@ -142,9 +142,9 @@ struct Trial {
     old: String,
     target: MemberId,
     load: Load,
-    /// Interruptions so far, and entries and effects heard.
+    /// Interruptions so far, and entries and effects observed.
     stops: usize,
-    heard: usize,
+    observed: usize,
     seen: HashSet<String>,
 }
 
@@ -231,7 +231,7 @@ impl Trial {
             target,
             load,
             stops: 0,
-            heard: 0,
+            observed: 0,
             seen: HashSet::new(),
             old,
         };
@@ -273,17 +273,17 @@ impl Trial {
         self.cluster = cluster;
         let store = store(&self.root);
         let mut replacement = store.resume(&self.id).unwrap();
-        let (mut heard, mut seen) = (self.heard, std::mem::take(&mut self.seen));
-        let mut listener = |news: ReplacementNews<'_>| {
-            let text = match news {
-                ReplacementNews::Entry(entry) => format!("{:?}", entry.event),
-                ReplacementNews::Effect(step) => format!("{step:?}"),
-                ReplacementNews::Waiting(..) => return ControlFlow::Continue(()),
+        let (mut count, mut seen) = (self.observed, std::mem::take(&mut self.seen));
+        let mut observer = |event: RunEvent<'_>, _: DateTime<Utc>| {
+            let text = match event {
+                RunEvent::Entry(entry) => format!("{:?}", entry.event),
+                RunEvent::Effect(step) => format!("{step:?}"),
+                RunEvent::Waiting(..) => return ControlFlow::Continue(()),
             };
-            heard += 1;
+            count += 1;
             let is_stop = match stops {
                 Some(Stops::Each) => seen.insert(text),
-                Some(Stops::At(number)) => heard == number,
+                Some(Stops::At(number)) => count == number,
                 None => false,
             };
             if is_stop {
@@ -293,8 +293,8 @@ impl Trial {
             }
         };
         let world = self.world(patience);
-        let ended = run(&mut replacement, &store, world, &mut listener).await;
-        (self.heard, self.seen) = (heard, seen);
+        let ended = run(&mut replacement, &store, world, &mut observer).await;
+        (self.observed, self.seen) = (count, seen);
         ended
     }
 
@@ -509,10 +509,10 @@ async fn a_stuck_learner_is_dropped_and_joins_again() {
     let dropped = {
         let store = store(&trial.root);
         let mut replacement = store.resume(&trial.id).unwrap();
-        let mut listener = |_: ReplacementNews<'_>| ControlFlow::Continue(());
+        let mut observer = |_: RunEvent<'_>, _: DateTime<Utc>| ControlFlow::Continue(());
         trial.platform.state().hangs_learners = false;
         let world = trial.world(PATIENT);
-        drop_learner(&mut replacement, &store, world, &mut listener)
+        drop_learner(&mut replacement, &store, world, &mut observer)
             .await
             .unwrap()
     };
@@ -650,16 +650,16 @@ async fn an_abort_restores_the_settings() {
     }
     let store = store(&trial.root);
     let mut replacement = store.resume(&trial.id).unwrap();
-    let mut listener = |_: ReplacementNews<'_>| ControlFlow::Continue(());
+    let mut observer = |_: RunEvent<'_>, _: DateTime<Utc>| ControlFlow::Continue(());
     let world = trial.world(PATIENT);
-    abort(&mut replacement, &store, world, &mut listener)
+    abort(&mut replacement, &store, world, &mut observer)
         .await
         .unwrap();
     {
         let state = trial.platform.state();
         assert!(!state.is_pool_paused && state.rollout_override.is_null());
     }
-    let ended = run(&mut replacement, &store, world, &mut listener).await;
+    let ended = run(&mut replacement, &store, world, &mut observer).await;
     assert!(
         matches!(
             ended,

@@ -3,21 +3,21 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use chrono::{DateTime, Utc};
 use etcd::EtcdCluster;
 use kubernetes::{ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE};
 use model::node_replacement::{NodeReplacementPlan, ReplacementState};
-use replacement::NodeBmcs;
 use replacement::{
-    KubernetesSide as _, OpenReplacement, ReplacementCase, ReplacementNews, ReplacementProgress,
-    ReplacementRequest, ReplacementStore, ReplacementWorld, StepPatience, abort, drop_learner,
-    observe, open_case, plan, record_template, run,
+    KubernetesSide as _, NodeBmcs, OpenReplacement, ProgressPublisher, ReplacementCase,
+    ReplacementObserver as _, ReplacementProgress, ReplacementRequest, ReplacementStore,
+    ReplacementWorld, RunEvent, StepPatience, abort, drop_learner, observe, open_case, plan,
+    publish_changes, publish_last, record_template, run,
 };
 use serde_json::Value;
 use service::{Error, ResultExt as _, clock};
 use supervisor::account::{self, Account};
 
-use super::news::NewsPrinter;
-use super::publisher::{ProgressPublisher, publish_changes, publish_last};
+use super::printer::ProgressPrinter;
 use super::{NodeReplaceArgs, machines, new_records, plan_text};
 use crate::node::etcd::observe_elected;
 use crate::terminal;
@@ -105,30 +105,35 @@ impl ReplacementSession {
         let doing = || format!("replacing {}", arguments.node);
         let (mut replacement, machines) = self.prepare(arguments).await?;
         let by_hand = machines::instructions(&machines, &replacement.progress().case.new);
-        let mut printer = NewsPrinter::new(replacement.progress().window, by_hand);
-        let mut publisher = ProgressPublisher::new(&replacement);
+        let progress = replacement.progress();
+        let mut printer = ProgressPrinter::new(progress.window, by_hand);
+        let mut publisher = ProgressPublisher::new(&replacement.id, progress, clock::now());
         let reports = publisher.reports();
-        let mut listener = |news: ReplacementNews<'_>| {
-            publisher.hear(news);
-            printer.hear(news)
+        let mut observer = |event: RunEvent<'_>, now: DateTime<Utc>| {
+            publisher.on_event(event, now)?;
+            printer.on_event(event, now)
         };
         let world = self.world(&machines);
         let (open, store) = (&mut replacement, &self.store);
         let acting = async {
             if arguments.abort {
-                abort(open, store, world, &mut listener).await
+                abort(open, store, world, &mut observer).await
             } else if arguments.drop_learner {
-                let dropped = drop_learner(open, store, world, &mut listener).await;
+                let dropped = drop_learner(open, store, world, &mut observer).await;
                 dropped.map(drop)
             } else {
-                run(open, store, world, &mut listener).await
+                run(open, store, world, &mut observer).await
             }
         };
         let ended = tokio::select! {
             ended = acting => ended,
             never = publish_changes(&self.cluster, reports.clone()) => match never {},
         };
-        publish_last(&self.cluster, &reports).await;
+        if let Err(error) = publish_last(&self.cluster, &reports).await {
+            terminal::notice(&format!(
+                "the cluster shows an earlier progress of the replacement: {error}"
+            ));
+        }
         ended.map_err(|error| {
             let journal = arguments.state.join(&replacement.id);
             let reason = format!(

@@ -1,16 +1,15 @@
-//! News of a replacement, as lines for people.
+//! The progress of a replacement, as lines for people.
 
 use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
 use model::node_replacement::TwoVoterWindow;
-use replacement::{ReplacementEntry, ReplacementEvent, ReplacementNews, StepId};
-use service::clock;
+use replacement::{ReplacementEntry, ReplacementEvent, ReplacementObserver, RunEvent, StepId};
 
 use crate::terminal;
 
-/// Prints news; waits are a line of their own when their reason changes, or the progress line of a terminal.
-pub(super) struct NewsPrinter {
+/// Observes a run, and prints it; waits are a line of their own when their reason changes, or the progress line of a terminal.
+pub(super) struct ProgressPrinter {
     /// Since when quorum survives no failure.
     pub(super) window: Option<DateTime<Utc>>,
     /// Instructions for a boot by hand.
@@ -18,7 +17,7 @@ pub(super) struct NewsPrinter {
     last_wait: Option<(StepId, String)>,
 }
 
-impl NewsPrinter {
+impl ProgressPrinter {
     pub(super) fn new(window: Option<TwoVoterWindow>, boot_by_hand: Option<String>) -> Self {
         Self {
             window: window
@@ -27,15 +26,6 @@ impl NewsPrinter {
             boot_by_hand,
             last_wait: None,
         }
-    }
-
-    pub(super) fn hear(&mut self, news: ReplacementNews<'_>) -> ControlFlow<()> {
-        match news {
-            ReplacementNews::Entry(entry) => self.entry(entry),
-            ReplacementNews::Effect(_) => {}
-            ReplacementNews::Waiting(step, reason) => self.wait(step, reason, clock::now()),
-        }
-        ControlFlow::Continue(())
     }
 
     fn entry(&mut self, entry: &ReplacementEntry) {
@@ -76,6 +66,17 @@ impl NewsPrinter {
             self.last_wait = wait;
             terminal::print(&format!("{}  waiting: {text}", now.format("%H:%M:%S")));
         }
+    }
+}
+
+impl ReplacementObserver for ProgressPrinter {
+    fn on_event(&mut self, event: RunEvent<'_>, now: DateTime<Utc>) -> ControlFlow<()> {
+        match event {
+            RunEvent::Entry(entry) => self.entry(entry),
+            RunEvent::Effect(_) => {}
+            RunEvent::Waiting(step, reason) => self.wait(step, reason, now),
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_window_is_open_between_removal_and_promotion() {
-        let mut printer = NewsPrinter::new(None, None);
+        let mut printer = ProgressPrinter::new(None, None);
         printer.entry(&finished(StepId::RemoveMember));
         assert!(printer.window.is_some());
         printer.entry(&finished(StepId::PromoteMember));
