@@ -1,9 +1,9 @@
 //! `atoll node replace`: a control node is replaced by one command, which can be killed and run again at any point.
 
 mod machines;
-mod new_records;
 mod plan_text;
 mod printer;
+mod records;
 mod session;
 
 use std::collections::BTreeSet;

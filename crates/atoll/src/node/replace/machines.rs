@@ -1,15 +1,13 @@
 //! The machines of a replacement, from the records of their hosts.
 
-use host_records::recorded_bmcs;
-use host_records::{ApiGroups, RecordFile};
+use host_records::{ApiGroups, RecordFile, recorded_bmcs};
 use redfish::BmcAccess;
-use replacement::NodeBmcs;
-use replacement::{MachineSide, NodePlace};
+use replacement::{MachineSide, NodeBmcs, NodePlace};
 use serde_json::Value;
 use service::Error;
 
 use super::NodeBootArgs;
-use super::session::MachineRecords;
+use super::records::MachineRecords;
 use crate::host::bmcs::connector;
 use crate::host::boot::medium;
 use crate::terminal;

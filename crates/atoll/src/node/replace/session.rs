@@ -8,17 +8,18 @@ use etcd::EtcdCluster;
 use kubernetes::{ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE};
 use model::node_replacement::{NodeReplacementPlan, ReplacementState};
 use replacement::{
-    KubernetesSide as _, NodeBmcs, OpenReplacement, ProgressPublisher, ReplacementCase,
-    ReplacementObserver as _, ReplacementProgress, ReplacementRequest, ReplacementStore,
-    ReplacementWorld, RunEvent, StepPatience, abort, drop_learner, observe, open_case, plan,
-    publish_changes, publish_last, record_template, run,
+    NodeBmcs, OpenReplacement, ProgressPublisher, ReplacementCase, ReplacementObserver as _,
+    ReplacementProgress, ReplacementRequest, ReplacementStore, ReplacementWorld, RunEvent,
+    StepPatience, abort, drop_learner, observe, open_case, plan, publish_changes, publish_last,
+    run,
 };
 use serde_json::Value;
 use service::{Error, ResultExt as _, clock};
 use supervisor::account::{self, Account};
 
 use super::printer::ProgressPrinter;
-use super::{NodeReplaceArgs, machines, new_records, plan_text};
+use super::records::MachineRecords;
+use super::{NodeReplaceArgs, machines, plan_text};
 use crate::node::etcd::observe_elected;
 use crate::terminal;
 
@@ -66,9 +67,8 @@ impl ReplacementSession {
             let case = self.case(&request).await?;
             (ReplacementProgress::new(request, case), None)
         };
-        let records = self
-            .records(arguments, &progress.case, open.as_ref())
-            .await?;
+        let records = self.records(arguments, &progress.case, open.as_ref());
+        let records = records.await?;
         let machines = machines::of_records(&records, &arguments.boot)?;
         let view = observe(&self.world(&machines), Some(&progress.case)).await;
         let view = view.doing("planning the replacement")?;
@@ -236,30 +236,14 @@ impl ReplacementSession {
         open_case(request, &view).doing(doing)
     }
 
-    /// Records of both machines: saved ones, where the cluster may have none any more.
     async fn records(
         &self,
         arguments: &NodeReplaceArgs,
         case: &ReplacementCase,
         open: Option<&OpenReplacement>,
     ) -> Result<MachineRecords, Error> {
-        let doing = || format!("reading the records of {}", case.old.name);
-        let (mut old, mut new) = (Vec::new(), Vec::new());
-        if let Some(open) = open {
-            old = open.saved_records().doing(doing)?;
-            new = open.new_records().doing(doing)?;
-        } else if let Some(path) = &arguments.wish.records {
-            new = new_records::read(path)?;
-        }
-        if old.is_empty() {
-            let records = self.cluster.node_records(case).await;
-            let records = records.doing(doing)?;
-            old = records.into_iter().map(record_template).collect();
-        }
-        if new.is_empty() && case.old.name == case.new.name {
-            new.clone_from(&old);
-        }
-        Ok(MachineRecords { old, new })
+        let file = arguments.wish.records.as_deref();
+        MachineRecords::read(&self.cluster, case, open, file).await
     }
 
     fn world<'a>(&'a self, machines: &'a NodeBmcs) -> ReplacementWorld<'a> {
@@ -271,12 +255,6 @@ impl ReplacementSession {
             patience: self.patience,
         }
     }
-}
-
-/// Records of the machines of a replacement.
-pub(super) struct MachineRecords {
-    pub(super) old: Vec<Value>,
-    pub(super) new: Vec<Value>,
 }
 
 /// The member in which a wish differs from the journal's, where it says something at all.
