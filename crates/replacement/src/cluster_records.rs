@@ -98,25 +98,19 @@ async fn node_records(
     case: &ReplacementCase,
 ) -> Result<Vec<Value>, Error> {
     let mut records = Vec::new();
-    let mut read = async |kind: &ResourceKind, name: &str| {
-        let record = cluster.find(kind, name).await?;
-        let value = record.as_ref().map(|record| kind.content(record));
-        records.extend(value.clone());
-        Ok::<_, Error>(value)
-    };
-    if let Some(name) = &case.host {
-        let host = cluster.find(&HOSTS, name).await?;
-        let secret = host.as_ref().and_then(|host| {
-            let name = host.data.pointer("/spec/bmc/credentialsName")?;
-            name.as_str()
-        });
-        if let Some(secret) = secret {
-            read(&BMC_SECRETS, secret).await?;
+    if let Some(name) = &case.host
+        && let Some(host) = cluster.find(&HOSTS, name).await?
+    {
+        let credentials = host.data.pointer("/spec/bmc/credentialsName");
+        if let Some(name) = credentials.and_then(Value::as_str) {
+            let secret = cluster.find(&BMC_SECRETS, name).await?;
+            records.extend(secret.map(|secret| BMC_SECRETS.content(&secret)));
         }
-        read(&HOSTS, name).await?;
+        records.push(HOSTS.content(&host));
     }
     if let Some(name) = &case.machine {
-        read(&MACHINES, name).await?;
+        let machine = cluster.find(&MACHINES, name).await?;
+        records.extend(machine.map(|machine| MACHINES.content(&machine)));
     }
     Ok(records)
 }

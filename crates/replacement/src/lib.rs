@@ -41,7 +41,9 @@ pub use progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
 pub use report::MAX_REASON;
-pub use run::{ReplacementError, ReplacementWorld, abort, drop_learner, observe, run};
+pub use run::{
+    ReplacementError, ReplacementWorld, abort, drop_learner, observe, observe_with, run,
+};
 pub use step::{StepId, StepUndo};
 pub use store::{OpenReplacement, ReplacementStore};
 pub use template::record_template;

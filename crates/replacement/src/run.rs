@@ -25,7 +25,7 @@ use super::view::{PowerState, ReplacementView};
 use super::wait::{StepPatience, StepWait, waiting_for};
 use super::world::{KubernetesSide, MachineSide, NodeHardware};
 use etcd::quorum::{MemberId, MemberRole, MembershipChange, decide_change};
-use etcd::{EtcdCluster, EtcdError};
+use etcd::{EtcdCluster, EtcdError, EtcdView};
 
 /// Most decisions about certificate requests in a journal.
 const MAX_CSR_ENTRIES: usize = 500;
@@ -97,12 +97,23 @@ pub async fn observe(
     world: &ReplacementWorld<'_>,
     case: Option<&ReplacementCase>,
 ) -> Result<ReplacementView, EtcdError> {
+    observe_with(world.etcd.observe(), world, case).await
+}
+
+/// Observes the world of a replacement, with this observation of etcd.
+///
+/// Errors: of the observation of etcd.
+pub async fn observe_with(
+    etcd: impl Future<Output = Result<EtcdView, EtcdError>>,
+    world: &ReplacementWorld<'_>,
+    case: Option<&ReplacementCase>,
+) -> Result<ReplacementView, EtcdError> {
     let power = async |side, place: Option<&NodePlace>| match place {
         Some(place) => world.hardware.power(side, place).await.ok().flatten(),
         None => None,
     };
     let (etcd, kubernetes, old_power, new_power) = future::join4(
-        world.etcd.observe(),
+        etcd,
         world.kubernetes.observe(),
         power(MachineSide::Old, case.map(|it| &it.old)),
         power(MachineSide::New, case.map(|it| &it.new)),

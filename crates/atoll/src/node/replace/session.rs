@@ -1,6 +1,7 @@
 //! A run of the command: its connections, its lease, and the replacement it is about.
 
 use std::fs;
+use std::future;
 use std::os::unix::fs::MetadataExt as _;
 
 use chrono::{DateTime, Utc};
@@ -10,8 +11,8 @@ use model::node_replacement::{NodeReplacementPlan, ReplacementState};
 use replacement::{
     NodeBmcs, OpenReplacement, ProgressPublisher, ReplacementCase, ReplacementObserver as _,
     ReplacementProgress, ReplacementRequest, ReplacementStore, ReplacementWorld, RunEvent,
-    StepPatience, abort, drop_learner, observe, open_case, plan, publish_changes, publish_last,
-    run,
+    StepPatience, abort, drop_learner, observe, observe_with, open_case, plan, publish_changes,
+    publish_last, run,
 };
 use serde_json::Value;
 use service::{Error, ResultExt as _, clock};
@@ -229,9 +230,10 @@ impl ReplacementSession {
     async fn case(&self, request: &ReplacementRequest) -> Result<ReplacementCase, Error> {
         let doing = || format!("replacing {}", request.node);
         let machines = machines::none()?;
+        // The API does not answer without a leader of etcd: it is observed afterwards.
         let elected = observe_elected(&self.etcd).await;
-        elected.doing(doing)?;
-        let view = observe(&self.world(&machines), None).await;
+        let elected = future::ready(Ok(elected.doing(doing)?));
+        let view = observe_with(elected, &self.world(&machines), None).await;
         let view = view.doing(doing)?;
         open_case(request, &view).doing(doing)
     }
