@@ -23,6 +23,7 @@ pub(crate) use composed::{CAPACITY, ComposedImages, GRANTED, MAX_MEMORY, MEMORY_
 pub(crate) use measurements::declare;
 
 use crate::catalog::ImageCatalog;
+use crate::installer_api::RequestCredentials;
 use crate::{ImageApp, Settings};
 
 const BY_ID: &str = "/byid/{image_id}/{version}/{arch}/{filename}";
@@ -40,13 +41,15 @@ pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Rout
     // The route /health below precedes the shared one.
     let serves_metrics = settings.http.metrics_on_public_port;
     let shared = health::routes(health.clone(), serves_metrics).fallback(error::unknown_path);
+    let by_api_key = images::by_token(RequestCredentials::ApiKey);
+    let by_token = images::by_token(RequestCredentials::ImageToken);
     let images = Router::new()
         .route(BY_ID, get(images::by_id))
-        .route(BY_API_KEY, get(images::by_api_key))
-        .route(BY_TOKEN, get(images::by_token))
+        .route(BY_API_KEY, by_api_key.clone())
+        .route(BY_TOKEN, by_token.clone())
         .route(&of(BY_ID), get(images::by_id))
-        .route(&of(BY_API_KEY), get(images::by_api_key))
-        .route(&of(BY_TOKEN), get(images::by_token))
+        .route(&of(BY_API_KEY), by_api_key)
+        .route(&of(BY_TOKEN), by_token)
         .route("/images/{image_id}", get(images::by_query))
         .route(
             "/images/{image_id}/pxe-initrd",

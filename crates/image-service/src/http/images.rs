@@ -4,6 +4,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
+use axum::routing::{MethodRouter, get};
 use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -127,24 +128,15 @@ pub(super) async fn by_id(
     path.answer(&app, &head, id, credentials).await
 }
 
-pub(super) async fn by_api_key(
-    State(app): State<ImageApp>,
-    Path(path): Path<ShortPath>,
-    head: Parts,
-) -> Result<Response, ErrorResponse> {
-    let id = infra_env_of_token(&path.image)?;
-    let credentials = RequestCredentials::ApiKey(path.image.clone());
-    path.answer(&app, &head, id, credentials).await
-}
-
-pub(super) async fn by_token(
-    State(app): State<ImageApp>,
-    Path(path): Path<ShortPath>,
-    head: Parts,
-) -> Result<Response, ErrorResponse> {
-    let id = infra_env_of_token(&path.image)?;
-    let credentials = RequestCredentials::ImageToken(path.image.clone());
-    path.answer(&app, &head, id, credentials).await
+/// Route of an image by a token in the path, which is passed on as these credentials. Its query is not read.
+pub(super) fn by_token(credentials: fn(String) -> RequestCredentials) -> MethodRouter<ImageApp> {
+    get(
+        move |State(app): State<ImageApp>, Path(path): Path<ShortPath>, head: Parts| async move {
+            let id = infra_env_of_token(&path.image)?;
+            let credentials = credentials(path.image.clone());
+            path.answer(&app, &head, id, credentials).await
+        },
+    )
 }
 
 /// The old route, with everything but the id in the query. Source: assisted-image-service, its error texts included.
