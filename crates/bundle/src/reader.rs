@@ -437,7 +437,10 @@ impl HeadReader<'_> {
         let foreign = || self.wrong("no file of `atoll bundle`, or its first bytes are damaged");
         let mut block = [0; BLOCK_BYTES];
         let read = self.section.file.read_exact_at(&mut block, 0);
-        read.map_err(|_| foreign())?;
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => foreign(),
+            _ => Error::internal(format!("reading {}", self.path.display()), error),
+        })?;
         let header = tar::Header::from_byte_slice(&block);
         let size = header.size().map_err(|_| foreign())?;
         if framing::header(MANIFEST, MANIFEST_MODE, size)? != block {

@@ -190,7 +190,7 @@ impl PublicKey {
 pub fn decode(text: &str) -> Result<Vec<u8>, Error> {
     URL_SAFE_NO_PAD
         .decode(text)
-        .map_err(|_| wrong("it is not base64url without padding"))
+        .map_err(|error| wrong(format!("it is not base64url without padding: {error}")))
 }
 
 pub(crate) fn wrong(reason: impl Into<String>) -> Error {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 use super::BROWSERS;
@@ -76,8 +76,8 @@ fn vitest(arguments: &[&str], environment: &[(&str, &OsStr)]) -> Result<TestOutc
         .envs(environment.iter().copied())
         .status()
         .context("running npm")?;
-    let results =
-        fs::read(&path).map_err(|_| anyhow!("vitest ended before its tests ({status})"))?;
+    let results = fs::read(&path);
+    let results = results.with_context(|| format!("vitest ended before its tests ({status})"))?;
     let results: VitestResults = serde_json::from_slice(&results).context("results of vitest")?;
     let mut outcome = results.outcome();
     if !status.success() && outcome.tally.failed == 0 {

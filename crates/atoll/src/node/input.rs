@@ -18,7 +18,7 @@ pub(super) fn text(path: &Path) -> Result<String, Error> {
     if bytes.len() > MAX_TEXT {
         return Err(failed(format!("it has more than {MAX_TEXT} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))
+    String::from_utf8(bytes).map_err(|error| failed(format!("it is not UTF-8: {error}")))
 }
 
 /// The content of a file, and one byte more than `most` of a longer one.

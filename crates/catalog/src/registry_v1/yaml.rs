@@ -11,7 +11,7 @@ const SEPARATOR: &str = "---";
 ///
 /// Errors: neither JSON nor YAML.
 pub(super) fn first_document(content: &[u8]) -> Result<String, String> {
-    let text = std::str::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
+    let text = std::str::from_utf8(content).map_err(|e| format!("it is not UTF-8: {e}"))?;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('{') {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();

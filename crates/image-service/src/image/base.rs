@@ -430,7 +430,7 @@ fn kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
         }
         let bytes = iso.bytes(&region, MAX_RECORD)?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| wrong(format!("{path}: its kernel arguments are no text")))?;
+            .map_err(|error| wrong(format!("{path}: its kernel arguments are no text: {error}")))?;
         let text = text.trim_end_matches(char::from(pad));
         let text = text.trim_end_matches(char::from(end)).trim().to_owned();
         Ok(KargsArea {

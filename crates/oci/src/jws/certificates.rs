@@ -94,7 +94,7 @@ fn chain(x5c: &[String]) -> Result<Vec<CertificateDer<'static>>, Error> {
     x5c.iter()
         .map(|text| STANDARD.decode(text).map(CertificateDer::from))
         .collect::<Result<_, _>>()
-        .map_err(|_| wrong("a certificate is not base64"))
+        .map_err(|error| wrong(format!("a certificate is not base64: {error}")))
 }
 
 /// The signer's certificate, and the intermediate ones.

@@ -91,7 +91,8 @@ impl Endpoint {
 }
 
 fn address(text: &str) -> Result<Address, String> {
-    let uri: Uri = text.parse().map_err(|_| "url is none")?;
+    let parsed = text.parse::<Uri>();
+    let uri = parsed.map_err(|error| format!("url is malformed: {error}"))?;
     let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
     if is_web && uri.host().is_some() {
         Ok(Address(text.to_owned()))

@@ -107,7 +107,7 @@ async fn listed(certificates: &Certificates) -> Result<Vec<ListEntry>, String> {
         Certificates::List(path) => {
             let text = content(path).await?;
             let text = std::str::from_utf8(pem::unmarked(&text))
-                .map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
+                .map_err(|error| format!("{}: it is not UTF-8: {error}", path.display()))?;
             certificate_list::parse(path, text)
         }
     }
