@@ -33,7 +33,7 @@ impl CatalogFormat {
 
 /// Writes one indented document that can be concatenated with others.
 ///
-/// Errors: those of `out`.
+/// Errors: those of `out`; as [`portable::write`] for YAML.
 pub fn document(json: &str, format: CatalogFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
         CatalogFormat::Json => json::write(json, out),

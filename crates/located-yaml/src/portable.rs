@@ -17,9 +17,7 @@ const WORDS: &[&str] = &["y", "n", "yes", "no", "on", "off", "true", "false", "n
 
 /// Writes JSON without spaces between its values as a YAML document, with its `---`. Members keep their order.
 ///
-/// Errors: those of `out`.
-///
-/// Panics: `json` is not JSON.
+/// Errors: those of `out`; `InvalidData` or `UnexpectedEof` – `json` is not JSON, or has a text that is not Unicode.
 ///
 /// # Examples
 /// ```
@@ -28,39 +26,47 @@ const WORDS: &[&str] = &["y", "n", "yes", "no", "on", "off", "true", "false", "n
 /// assert_eq!(text, b"---\na:\n- \"no\"\n- 1\n");
 /// ```
 pub fn write(json: &str, out: &mut impl Write) -> io::Result<()> {
+    let json: &RawValue = serde_json::from_str(json)?;
     let mut text = String::from("---\n");
-    block(json, 0, 0, &mut text);
+    block(json.get(), 0, 0, &mut text)?;
     out.write_all(text.as_bytes())
 }
 
 /// Writes a value in block style.
-fn block(json: &str, indent: usize, depth: usize, out: &mut String) {
+fn block(json: &str, indent: usize, depth: usize, out: &mut String) -> serde_json::Result<()> {
     match json.as_bytes() {
         [b'{', rest @ ..] if rest != b"}" && depth < MAX_DEPTH => {
-            for (index, (key, value)) in members(json).into_iter().enumerate() {
+            for (index, (key, value)) in members(json)?.into_iter().enumerate() {
                 if index > 0 {
                     pad(indent, out);
                 }
-                member(&key, value.get(), indent, depth, out);
+                member(&key, value.get(), indent, depth, out)?;
             }
         }
         [b'[', rest @ ..] if rest != b"]" && depth < MAX_DEPTH => {
-            for (index, item) in items(json).into_iter().enumerate() {
+            for (index, item) in items(json)?.into_iter().enumerate() {
                 if index > 0 {
                     pad(indent, out);
                 }
                 out.push_str("- ");
-                block(item.get(), indent + 2, depth + 1, out);
+                block(item.get(), indent + 2, depth + 1, out)?;
             }
         }
         _ => {
-            scalar(json, indent, out);
+            scalar(json, indent, out)?;
             out.push('\n');
         }
     }
+    Ok(())
 }
 
-fn member(key: &str, value: &str, indent: usize, depth: usize, out: &mut String) {
+fn member(
+    key: &str,
+    value: &str,
+    indent: usize,
+    depth: usize,
+    out: &mut String,
+) -> serde_json::Result<()> {
     let is_list = value.starts_with('[') && value != "[]" && depth + 1 < MAX_DEPTH;
     let is_object = value.starts_with('{') && value != "{}" && depth + 1 < MAX_DEPTH;
     if key.len() > MAX_KEY {
@@ -75,23 +81,22 @@ fn member(key: &str, value: &str, indent: usize, depth: usize, out: &mut String)
         let indent = if is_list { indent } else { indent + 2 };
         out.push('\n');
         pad(indent, out);
-        block(value, indent, depth + 1, out);
+        block(value, indent, depth + 1, out)
     } else {
         out.push(' ');
-        scalar(value, indent + 2, out);
+        scalar(value, indent + 2, out)?;
         out.push('\n');
+        Ok(())
     }
 }
 
 /// Writes a scalar or a flow-style value.
-fn scalar(json: &str, indent: usize, out: &mut String) {
+fn scalar(json: &str, indent: usize, out: &mut String) -> serde_json::Result<()> {
     match json.as_bytes() {
         // YAML integers have no negative zero.
         b"-0" => out.push_str("-0.0"),
         [b'"', ..] => {
-            let text: Cow<'_, str> = serde_json::from_str::<YamlText<'_>>(json)
-                .map(|text| text.0)
-                .expect("JSON without spaces");
+            let YamlText(text) = serde_json::from_str(json)?;
             if is_literal(&text) {
                 literal(&text, indent, out);
             } else {
@@ -101,6 +106,7 @@ fn scalar(json: &str, indent: usize, out: &mut String) {
         [b'{' | b'[', ..] => out.push_str(&printable(json)),
         _ => out.push_str(json),
     }
+    Ok(())
 }
 
 /// Writes a literal block scalar.
@@ -180,12 +186,12 @@ fn pad(indent: usize, out: &mut String) {
 #[derive(serde::Deserialize)]
 struct YamlText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-fn items(json: &str) -> Vec<&RawValue> {
-    serde_json::from_str(json).expect("JSON without spaces")
+fn items(json: &str) -> serde_json::Result<Vec<&RawValue>> {
+    serde_json::from_str(json)
 }
 
 /// Members in order.
-fn members(json: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
+fn members(json: &str) -> serde_json::Result<Vec<(Cow<'_, str>, &RawValue)>> {
     struct Members;
 
     impl<'de> Visitor<'de> for Members {
@@ -204,7 +210,28 @@ fn members(json: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
         }
     }
 
-    serde_json::Deserializer::from_str(json)
-        .deserialize_map(Members)
-        .expect("JSON without spaces")
+    serde_json::Deserializer::from_str(json).deserialize_map(Members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_that_is_not_json_is_an_error() {
+        for json in [
+            "",
+            "nope",
+            "{\"a\"",
+            "[1,]",
+            "{\"a\":1}x",
+            // Half of a surrogate pair is JSON, and not Unicode.
+            r#"{"a":["\ud800"]}"#,
+            r#"{"\ud800":1}"#,
+        ] {
+            let mut out = Vec::new();
+            assert!(write(json, &mut out).is_err(), "{json}");
+            assert_eq!(out, b"", "{json}");
+        }
+    }
 }
