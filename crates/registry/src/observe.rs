@@ -10,20 +10,16 @@ mod metrics;
 mod storage;
 
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use axum::body::Body;
+use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::{Error, Router};
-use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
+use service::observed_body::{data_length, observed};
 
 use self::metrics::RequestMetrics;
 use access_log::{AccessLog, Line};
@@ -78,7 +74,11 @@ async fn observe(State(observer): State<Observer>, request: Request, next: Next)
     );
     let request = if has_body {
         let bytes = Arc::clone(&flight.received);
-        request.map(|body| Body::new(Received { body, bytes }))
+        request.map(|body| {
+            observed(body, bytes, |bytes, frame| {
+                bytes.fetch_add(data_length(frame), Ordering::Relaxed);
+            })
+        })
     } else {
         request
     };
@@ -88,7 +88,12 @@ async fn observe(State(observer): State<Observer>, request: Request, next: Next)
         .extensions()
         .get()
         .map(|UserName(name)| name.clone());
-    response.map(|body| Body::new(Sent { body, flight }))
+    // Ends the in-flight request when it is dropped.
+    response.map(|body| {
+        observed(body, flight, |flight, frame| {
+            flight.sent += data_length(frame);
+        })
+    })
 }
 
 /// A request from its head to the end of its answer.
@@ -166,66 +171,4 @@ impl Drop for Flight {
             });
         }
     }
-}
-
-/// A request's body that counts its bytes.
-struct Received {
-    body: Body,
-    bytes: Arc<AtomicU64>,
-}
-
-/// An answer's body that counts its bytes, and ends the in-flight request when it is dropped.
-struct Sent {
-    body: Body,
-    flight: Flight,
-}
-
-impl hyper::body::Body for Received {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        self.bytes
-            .fetch_add(length(frame.as_ref()), Ordering::Relaxed);
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl hyper::body::Body for Sent {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        self.flight.sent += length(frame.as_ref());
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-fn length(frame: Option<&Result<Frame<Bytes>, Error>>) -> u64 {
-    let data = frame.and_then(|frame| frame.as_ref().ok()?.data_ref());
-    data.map_or(0, |data| data.len() as u64)
 }

@@ -5,21 +5,17 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use http::header;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use net::masks::masked;
 
 use crate::layers::method_label;
+use crate::observed_body::{data_length, observed};
 use crate::server::{ClientAddress, RequestCounter, TrustedProxies, requested_host};
 use crate::tls::TlsVersion;
 
@@ -107,7 +103,11 @@ impl LoggedRequest {
     /// Ends the line with the body of `response`.
     pub(crate) fn end_with(mut self, response: Response) -> Response {
         self.status = response.status().as_u16();
-        response.map(|body| Body::new(LoggedBody { body, entry: self }))
+        response.map(|body| {
+            observed(body, self, |entry, frame| {
+                entry.bytes += data_length(frame);
+            })
+        })
     }
 }
 
@@ -179,36 +179,6 @@ fn plain(text: &str) -> String {
         }
     }
     plain
-}
-
-/// The body of a logged response.
-struct LoggedBody {
-    body: Body,
-    entry: LoggedRequest,
-}
-
-impl HttpBody for LoggedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame {
-            self.entry.bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod limit_table;
 pub mod limits;
 pub mod logs;
 pub mod metrics;
+pub mod observed_body;
 mod open_files;
 mod opening_timeout;
 #[cfg(feature = "page")]

@@ -3,19 +3,16 @@
 //! Source: assisted-image-service with slok/go-http-metrics. The duration ends with the last byte, and the size is that of
 //! the bytes which the connection took.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use service::layers::method_label;
 use service::metrics::DeclaredMetric;
+use service::observed_body::{data_length, observed};
 
 const DURATION: &str = "assisted_image_service_http_request_duration_seconds";
 const SIZE: &str = "assisted_image_service_http_response_size_bytes";
@@ -60,7 +57,11 @@ async fn measure(request: Request, next: Next) -> Response {
     };
     let response = next.run(request).await;
     measurement.code = response.status();
-    response.map(|inner| Body::new(MeasuredBody { inner, measurement }))
+    response.map(|body| {
+        observed(body, measurement, |measurement, frame| {
+            measurement.bytes += data_length(frame);
+        })
+    })
 }
 
 /// The peer's name of a route. Names of boot artifacts are in it.
@@ -106,37 +107,5 @@ impl Drop for ImageMeasurement {
         metrics::histogram!(DURATION, &labels).record(self.started.elapsed().as_secs_f64());
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         metrics::histogram!(SIZE, &labels).record(self.bytes as f64);
-    }
-}
-
-/// A body that counts its bytes.
-struct MeasuredBody {
-    inner: Body,
-    measurement: ImageMeasurement,
-}
-
-impl HttpBody for MeasuredBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(bytes) = frame.data_ref()
-        {
-            self.measurement.bytes += bytes.len() as u64;
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

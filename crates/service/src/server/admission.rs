@@ -7,14 +7,13 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready as poll_ready};
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
-use bytes::Bytes;
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Incoming};
 use tower::Service;
 
 use super::body_timeout::BodyLimits;
@@ -27,6 +26,7 @@ use super::request_handler::{AdmittedRequest, RequestHandler};
 use super::request_source::{RequestSource, SourceRule};
 use super::waiting::{WaitingBytes, WaitingMemory};
 use crate::access_log::{AccessLog, LoggedRequest};
+use crate::observed_body::observed;
 use crate::sendfile;
 
 /// Admission rules of a listener.
@@ -172,8 +172,13 @@ fn keep_in_flight(response: Response, in_flight: InFlight) -> Response {
     if response.body().is_end_stream() {
         return response;
     }
-    let in_flight = Some(in_flight);
-    response.map(|body| Body::new(InFlightBody { body, in_flight }))
+    response.map(|body| {
+        observed(body, Some(in_flight), |in_flight, frame| {
+            if frame.is_none() {
+                *in_flight = None;
+            }
+        })
+    })
 }
 
 /// A request that counts for its client and for its connection.
@@ -181,33 +186,4 @@ struct InFlight {
     _permit: Permit,
     _counted: Option<CountedRequest>,
     _compressor: Option<WaitingMemory>,
-}
-
-struct InFlightBody {
-    body: Body,
-    in_flight: Option<InFlight>,
-}
-
-impl HttpBody for InFlightBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = poll_ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if frame.is_none() {
-            self.in_flight = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
