@@ -25,14 +25,16 @@ pub enum AnyStore {
     Bucket(BucketStore),
 }
 
-/// Calls a method of the chosen backend.
-macro_rules! either {
-    ($self:ident, $store:ident => $call:expr) => {
-        match $self {
-            Self::Disk($store) => $call.await,
-            Self::Bucket($store) => $call.await,
+/// Methods of both backends, called on the chosen one.
+macro_rules! delegate {
+    ($(fn $method:ident($($name:ident: $kind:ty),* $(,)?) -> $output:ty;)*) => {$(
+        async fn $method(&self, $($name: $kind),*) -> Result<$output> {
+            match self {
+                Self::Disk(store) => store.$method($($name),*).await,
+                Self::Bucket(store) => store.$method($($name),*).await,
+            }
         }
-    };
+    )*};
 }
 
 impl AnyStore {
@@ -62,6 +64,64 @@ impl AnyStore {
 impl ContentStore for AnyStore {
     type Bytes = Either<Pieces, <BucketStore as ContentStore>::Bytes>;
 
+    delegate! {
+        fn blob_size(repository: &Repository, digest: &Digest) -> u64;
+        fn blob_file(repository: &Repository, digest: &Digest) -> Option<File>;
+        fn delete_blob(repository: &Repository, digest: &Digest) -> ();
+        fn mount_blob(repository: &Repository, from: Option<&Repository>, digest: &Digest) -> bool;
+        fn start_upload(repository: &Repository, now: Timestamp) -> Uuid;
+        fn upload_size(repository: &Repository, upload: Uuid) -> u64;
+        fn finish_upload(repository: &Repository, upload: Uuid, digest: &Digest) -> ();
+        fn cancel_upload(repository: &Repository, upload: Uuid) -> ();
+        fn purge_uploads(before: Timestamp) -> usize;
+        fn collect(before: Timestamp, is_dry: bool) -> CollectedGarbage;
+        fn resolve_tag(repository: &Repository, tag: &Tag) -> Digest;
+        fn manifest(repository: &Repository, digest: &Digest) -> Arc<Manifest>;
+        fn put_manifest(
+            repository: &Repository,
+            manifest: &Manifest,
+            digest: &Digest,
+            tags: &[Tag],
+            is_sparse: bool,
+        ) -> ();
+        fn delete_manifest(repository: &Repository, digest: &Digest) -> ();
+        fn delete_tag(repository: &Repository, tag: &Tag) -> ();
+        fn tags(repository: &Repository, after: &str, limit: usize) -> Vec<Tag>;
+        fn tagged(repository: &Repository, after: &str, limit: usize) -> Vec<(Tag, Digest)>;
+        fn tags_at(repository: &Repository, manifests: BTreeSet<Digest>) -> Vec<(Tag, Digest)>;
+        fn usage(repository: &Repository) -> Usage;
+        fn repositories(after: &str, limit: usize) -> Vec<Repository>;
+        fn referrers(repository: &Repository, subject: &Digest) -> Vec<Referrer>;
+        fn probe(may_write: bool) -> ();
+        fn contents(after: Option<&Digest>, limit: usize) -> Vec<StoredContent>;
+        fn quarantine(digest: &Digest) -> bool;
+        fn holders(digest: &Digest) -> Vec<Repository>;
+        fn needed_by(repository: &Repository, digest: &Digest) -> Vec<Digest>;
+        fn blobs(repo: &Repository, after: Option<&Digest>, limit: usize) -> Vec<StoredContent>;
+        fn manifests(repo: &Repository, after: Option<&Digest>, limit: usize) -> Vec<StoredContent>;
+        fn pushed_at(repository: &Repository, target: &Target) -> Timestamp;
+        fn record(name: &'static str) -> Option<Bytes>;
+        fn put_record(name: &'static str, record: Bytes) -> ();
+        fn expire(repository: &Repository, target: &Target, pushed_at: Timestamp) -> bool;
+    }
+
+    async fn append_upload<S, E>(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        offset: Option<u64>,
+        bytes: S,
+    ) -> Result<u64>
+    where
+        S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin + 'static,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        match self {
+            Self::Disk(store) => store.append_upload(repository, upload, offset, bytes).await,
+            Self::Bucket(store) => store.append_upload(repository, upload, offset, bytes).await,
+        }
+    }
+
     async fn open_blob(
         &self,
         repository: &Repository,
@@ -79,138 +139,6 @@ impl ContentStore for AnyStore {
                 bytes.await.map(Either::Right)
             }
         }
-    }
-
-    async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
-        either!(self, store => store.blob_size(repository, digest))
-    }
-
-    async fn blob_file(&self, repository: &Repository, digest: &Digest) -> Result<Option<File>> {
-        either!(self, store => store.blob_file(repository, digest))
-    }
-
-    async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        either!(self, store => store.delete_blob(repository, digest))
-    }
-
-    async fn mount_blob(
-        &self,
-        repository: &Repository,
-        from: Option<&Repository>,
-        digest: &Digest,
-    ) -> Result<bool> {
-        either!(self, store => store.mount_blob(repository, from, digest))
-    }
-
-    async fn start_upload(&self, repository: &Repository, now: Timestamp) -> Result<Uuid> {
-        either!(self, store => store.start_upload(repository, now))
-    }
-
-    async fn upload_size(&self, repository: &Repository, upload: Uuid) -> Result<u64> {
-        either!(self, store => store.upload_size(repository, upload))
-    }
-
-    async fn append_upload<S, E>(
-        &self,
-        repository: &Repository,
-        upload: Uuid,
-        offset: Option<u64>,
-        bytes: S,
-    ) -> Result<u64>
-    where
-        S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin + 'static,
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        either!(self, store => store.append_upload(repository, upload, offset, bytes))
-    }
-
-    async fn finish_upload(
-        &self,
-        repository: &Repository,
-        upload: Uuid,
-        digest: &Digest,
-    ) -> Result<()> {
-        either!(self, store => store.finish_upload(repository, upload, digest))
-    }
-
-    async fn cancel_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
-        either!(self, store => store.cancel_upload(repository, upload))
-    }
-
-    async fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
-        either!(self, store => store.purge_uploads(before))
-    }
-
-    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<CollectedGarbage> {
-        either!(self, store => store.collect(before, is_dry))
-    }
-
-    async fn resolve_tag(&self, repository: &Repository, tag: &Tag) -> Result<Digest> {
-        either!(self, store => store.resolve_tag(repository, tag))
-    }
-
-    async fn manifest(&self, repository: &Repository, digest: &Digest) -> Result<Arc<Manifest>> {
-        either!(self, store => store.manifest(repository, digest))
-    }
-
-    async fn put_manifest(
-        &self,
-        repository: &Repository,
-        manifest: &Manifest,
-        digest: &Digest,
-        tags: &[Tag],
-        is_sparse: bool,
-    ) -> Result<()> {
-        either!(self, store => store.put_manifest(repository, manifest, digest, tags, is_sparse))
-    }
-
-    async fn delete_manifest(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        either!(self, store => store.delete_manifest(repository, digest))
-    }
-
-    async fn delete_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
-        either!(self, store => store.delete_tag(repository, tag))
-    }
-
-    async fn tags(&self, repository: &Repository, after: &str, limit: usize) -> Result<Vec<Tag>> {
-        either!(self, store => store.tags(repository, after, limit))
-    }
-
-    async fn tagged(
-        &self,
-        repository: &Repository,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<(Tag, Digest)>> {
-        either!(self, store => store.tagged(repository, after, limit))
-    }
-
-    async fn tags_at(
-        &self,
-        repository: &Repository,
-        manifests: BTreeSet<Digest>,
-    ) -> Result<Vec<(Tag, Digest)>> {
-        either!(self, store => store.tags_at(repository, manifests))
-    }
-
-    async fn usage(&self, repository: &Repository) -> Result<Usage> {
-        either!(self, store => store.usage(repository))
-    }
-
-    async fn repositories(&self, after: &str, limit: usize) -> Result<Vec<Repository>> {
-        either!(self, store => store.repositories(after, limit))
-    }
-
-    async fn referrers(&self, repository: &Repository, subject: &Digest) -> Result<Vec<Referrer>> {
-        either!(self, store => store.referrers(repository, subject))
-    }
-
-    async fn probe(&self, may_write: bool) -> Result<()> {
-        either!(self, store => store.probe(may_write))
-    }
-
-    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredContent>> {
-        either!(self, store => store.contents(after, limit))
     }
 
     async fn open_content(&self, digest: &Digest) -> Result<Self::Bytes> {
@@ -237,56 +165,5 @@ impl ContentStore for AnyStore {
                 bytes.await.map(Either::Right)
             }
         }
-    }
-
-    async fn quarantine(&self, digest: &Digest) -> Result<bool> {
-        either!(self, store => store.quarantine(digest))
-    }
-
-    async fn holders(&self, digest: &Digest) -> Result<Vec<Repository>> {
-        either!(self, store => store.holders(digest))
-    }
-
-    async fn needed_by(&self, repository: &Repository, digest: &Digest) -> Result<Vec<Digest>> {
-        either!(self, store => store.needed_by(repository, digest))
-    }
-
-    async fn blobs(
-        &self,
-        repository: &Repository,
-        after: Option<&Digest>,
-        limit: usize,
-    ) -> Result<Vec<StoredContent>> {
-        either!(self, store => store.blobs(repository, after, limit))
-    }
-
-    async fn manifests(
-        &self,
-        repository: &Repository,
-        after: Option<&Digest>,
-        limit: usize,
-    ) -> Result<Vec<StoredContent>> {
-        either!(self, store => store.manifests(repository, after, limit))
-    }
-
-    async fn pushed_at(&self, repository: &Repository, target: &Target) -> Result<Timestamp> {
-        either!(self, store => store.pushed_at(repository, target))
-    }
-
-    async fn record(&self, name: &'static str) -> Result<Option<Bytes>> {
-        either!(self, store => store.record(name))
-    }
-
-    async fn put_record(&self, name: &'static str, record: Bytes) -> Result<()> {
-        either!(self, store => store.put_record(name, record))
-    }
-
-    async fn expire(
-        &self,
-        repository: &Repository,
-        target: &Target,
-        pushed_at: Timestamp,
-    ) -> Result<bool> {
-        either!(self, store => store.expire(repository, target, pushed_at))
     }
 }
