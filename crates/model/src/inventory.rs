@@ -337,6 +337,16 @@ pub struct Route {
     pub metric: i64,
 }
 
+impl Route {
+    /// Whether it is a default route.
+    pub fn is_default(&self) -> bool {
+        matches!(
+            self.destination.as_str(),
+            "0.0.0.0" | "0.0.0.0/0" | "::" | "::/0"
+        )
+    }
+}
+
 /// `system_vendor` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

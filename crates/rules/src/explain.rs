@@ -26,6 +26,7 @@ use crate::explain::validations::{
     ClusterSubject, HostBlock, HostSubject, Ignored, applicable, cluster_validations,
 };
 use crate::hardware::requirements::Requirements;
+use crate::host::inventory::is_open;
 use crate::policy::InstallationPolicy;
 use crate::snapshot::Snapshot;
 use crate::snapshot::host_state::HostState;
@@ -156,7 +157,7 @@ fn add_host(causes: &mut Causes<'_>, subject: &HostSubject<'_>, ignored: &Ignore
         let since = record.status_updated_at;
         causes.add_state(&about, since, &row, &input, subject.host.observed);
     }
-    let is_early = is_early(record.status);
+    let is_early = is_open(record.status);
     for (row, blocks) in applicable(subject.cluster.is_none()) {
         let is_meant = match blocks {
             HostBlock::Nothing | HostBlock::Preparing => false,
@@ -168,22 +169,6 @@ fn add_host(causes: &mut Causes<'_>, subject: &HostSubject<'_>, ignored: &Ignore
             causes.add_host_validation(&about, record, row, (row.check)(subject));
         }
     }
-}
-
-/// Statuses that follow from validations.
-fn is_early(status: HostStatus) -> bool {
-    matches!(
-        status,
-        HostStatus::Discovering
-            | HostStatus::Known
-            | HostStatus::Disconnected
-            | HostStatus::Insufficient
-            | HostStatus::PendingForInput
-            | HostStatus::DiscoveringUnbound
-            | HostStatus::KnownUnbound
-            | HostStatus::DisconnectedUnbound
-            | HostStatus::InsufficientUnbound
-    )
 }
 
 /// Statuses in which only the connection counts.

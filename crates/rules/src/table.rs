@@ -53,6 +53,21 @@ where
         .find(|rule| rule.on == *on && rule.from.contains(from) && (rule.when)(facts))
 }
 
+/// The `statuses` with a rule of this trigger, for a refusal.
+pub fn sources<S, O, F, E>(
+    table: &[&[TransitionRule<S, O, F, E>]],
+    on: &O,
+    statuses: &[S],
+) -> String
+where
+    S: PartialEq + Display,
+    O: PartialEq,
+{
+    let rules = || table.iter().copied().flatten();
+    let has_rule = |status: &&S| rules().any(|rule| rule.on == *on && rule.from.contains(*status));
+    joined(statuses.iter().filter(has_rule).map(ToString::to_string))
+}
+
 /// The table as Markdown, one line per row in the order in which rows are tried.
 pub fn markdown<S, O, F, E>(table: &[&[TransitionRule<S, O, F, E>]]) -> String
 where

@@ -123,23 +123,10 @@ fn refusal(snapshot: &Snapshot, on: On) -> Error {
         On::Reset => "be reset",
         On::AddHosts => "accept further hosts",
     };
-    let allowed: Vec<&str> = ClusterStatus::ALL
-        .iter()
-        .filter(|status| {
-            TABLE
-                .iter()
-                .copied()
-                .flatten()
-                .any(|rule| rule.on == on && rule.from.contains(status))
-        })
-        .map(|status| status.as_str())
-        .collect();
+    let allowed = table::sources(TABLE, &on, ClusterStatus::ALL);
     let reason = format!(
         "cluster {} ({}) is {} and cannot {doing} now; it can while {}",
-        snapshot.cluster.name,
-        snapshot.cluster.id,
-        snapshot.cluster.status,
-        allowed.join(", ")
+        snapshot.cluster.name, snapshot.cluster.id, snapshot.cluster.status, allowed
     );
     match on {
         // Source: assisted-service, internal/cluster/cluster.go, TransformClusterToDay2.

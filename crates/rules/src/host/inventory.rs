@@ -147,6 +147,7 @@ fn choose_disks(host: &mut HostState) {
     }
 }
 
+/// Statuses that follow from validations: nothing is prepared or installed yet.
 pub(crate) fn is_open(status: HostStatus) -> bool {
     matches!(
         status,
@@ -165,19 +166,7 @@ pub(crate) fn is_open(status: HostStatus) -> bool {
 /// Statuses that accept an inventory.
 /// Source: assisted-service, internal/host/host.go, UpdateInventory.
 pub(crate) fn is_accepted_in(status: HostStatus) -> bool {
-    matches!(
-        status,
-        HostStatus::Discovering
-            | HostStatus::Known
-            | HostStatus::Disconnected
-            | HostStatus::Insufficient
-            | HostStatus::PendingForInput
-            | HostStatus::InstallingInProgress
-            | HostStatus::DiscoveringUnbound
-            | HostStatus::KnownUnbound
-            | HostStatus::DisconnectedUnbound
-            | HostStatus::InsufficientUnbound
-    )
+    is_open(status) || status == HostStatus::InstallingInProgress
 }
 
 #[cfg(test)]

@@ -175,23 +175,13 @@ fn refusal(host: &HostState, on: On) -> Error {
         On::RebootForReclaim => "restart into the discovery image",
         On::ReclaimFailed => "fail to be reclaimed",
     };
-    let allowed: Vec<&str> = HostStatus::ALL
-        .iter()
-        .filter(|status| {
-            TABLE
-                .iter()
-                .copied()
-                .flatten()
-                .any(|rule| rule.on == on && rule.from.contains(status))
-        })
-        .map(|status| status.as_str())
-        .collect();
+    let allowed = table::sources(TABLE, &on, HostStatus::ALL);
     let reason = format!(
         "host {} ({}) is {} and cannot {doing} now; it can while {}",
         host.name(),
         host.record.id,
         host.record.status,
-        allowed.join(", ")
+        allowed
     );
     match on {
         // An agent waits for ever after a conflict. After 400 it retries, and registers once the cluster is reset.

@@ -195,16 +195,8 @@ fn holds_default_route(snapshot: &Snapshot, net: &IpNet) -> bool {
 }
 
 fn default_gateways(inventory: &Inventory) -> impl Iterator<Item = IpAddr> {
-    inventory
-        .routes
-        .iter()
-        .filter(|route| {
-            matches!(
-                route.destination.as_str(),
-                "0.0.0.0" | "0.0.0.0/0" | "::" | "::/0"
-            )
-        })
-        .filter_map(|route| route.gateway.parse().ok())
+    let routes = inventory.routes.iter().filter(|route| route.is_default());
+    routes.filter_map(|route| route.gateway.parse().ok())
 }
 
 /// The networks that hold the virtual addresses; none while a host network is missing.

@@ -203,16 +203,8 @@ fn outside_networks(host: &HostState) -> Vec<String> {
     let Some(inventory) = &host.inventory else {
         return Vec::new();
     };
-    let mut routes: Vec<_> = inventory
-        .routes
-        .iter()
-        .filter(|route| {
-            matches!(
-                route.destination.as_str(),
-                "0.0.0.0" | "0.0.0.0/0" | "::" | "::/0"
-            )
-        })
-        .collect();
+    let routes = inventory.routes.iter().filter(|route| route.is_default());
+    let mut routes: Vec<_> = routes.collect();
     routes.sort_by_key(|route| route.metric);
     let mut networks: Vec<String> = Vec::new();
     for route in routes {

@@ -2,6 +2,8 @@
 //!
 //! Source: nmstate 2.2.62, rust/src/lib: net_state.rs, ip.rs, route.rs, route_rule.rs, dns.rs, ifaces/.
 
+use super::link::{ARP_VALIDATIONS, BOND_MODES, HASH_POLICIES};
+
 /// Shape of a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NetworkShape {
@@ -98,18 +100,7 @@ const BOND_OPTIONS: NetworkMembers = &[
     ("arp_interval", U32),
     ("arp_ip_target", Text),
     ("arp_missed_max", U8),
-    (
-        "arp_validate",
-        indexed(&[
-            "none",
-            "active",
-            "backup",
-            "all",
-            "filter",
-            "filter_active",
-            "filter_backup",
-        ]),
-    ),
+    ("arp_validate", indexed(ARP_VALIDATIONS)),
     ("balance_slb", Flag),
     ("balance-slb", Flag),
     ("downdelay", U32),
@@ -132,32 +123,11 @@ const BOND_OPTIONS: NetworkMembers = &[
     ("tlb_dynamic_lb", Flag),
     ("updelay", U32),
     ("use_carrier", Flag),
-    (
-        "xmit_hash_policy",
-        indexed(&[
-            "layer2",
-            "layer3+4",
-            "layer2+3",
-            "encap2+3",
-            "encap3+4",
-            "vlan+srcmac",
-        ]),
-    ),
+    ("xmit_hash_policy", indexed(HASH_POLICIES)),
 ];
 
 const BOND: NetworkMembers = &[
-    (
-        "mode",
-        indexed(&[
-            "balance-rr",
-            "active-backup",
-            "balance-xor",
-            "broadcast",
-            "802.3ad",
-            "balance-tlb",
-            "balance-alb",
-        ]),
-    ),
+    ("mode", indexed(BOND_MODES)),
     ("options", Object(BOND_OPTIONS)),
     ("port", NAMES),
     ("ports", NAMES),

@@ -24,7 +24,8 @@ const U8: i64 = u8::MAX as i64;
 const U16: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 
-static BOND_MODES: &[&str] = &[
+/// Modes of bonds, in the order of their numbers.
+pub(super) const BOND_MODES: &[&str] = &[
     "balance-rr",
     "active-backup",
     "balance-xor",
@@ -32,6 +33,25 @@ static BOND_MODES: &[&str] = &[
     "802.3ad",
     "balance-tlb",
     "balance-alb",
+];
+/// Values of `arp_validate`, likewise.
+pub(super) const ARP_VALIDATIONS: &[&str] = &[
+    "none",
+    "active",
+    "backup",
+    "all",
+    "filter",
+    "filter_active",
+    "filter_backup",
+];
+/// Values of `xmit_hash_policy`, likewise.
+pub(super) const HASH_POLICIES: &[&str] = &[
+    "layer2",
+    "layer3+4",
+    "layer2+3",
+    "encap2+3",
+    "encap3+4",
+    "vlan+srcmac",
 ];
 
 static BOND_OPTIONS: &[OptionRow] = &[
@@ -52,19 +72,7 @@ static BOND_OPTIONS: &[OptionRow] = &[
     ("arp_interval", "arp_interval", Number(U32)),
     ("arp_ip_target", "arp_ip_target", Text),
     ("arp_missed_max", "arp_missed_max", Number(U8)),
-    (
-        "arp_validate",
-        "arp_validate",
-        Word(&[
-            "none",
-            "active",
-            "backup",
-            "all",
-            "filter",
-            "filter_active",
-            "filter_backup",
-        ]),
-    ),
+    ("arp_validate", "arp_validate", Word(ARP_VALIDATIONS)),
     ("balance_slb", "balance-slb", Digit),
     ("balance-slb", "balance-slb", Digit),
     ("downdelay", "downdelay", Number(U32)),
@@ -92,18 +100,7 @@ static BOND_OPTIONS: &[OptionRow] = &[
     ("tlb_dynamic_lb", "tlb_dynamic_lb", Digit),
     ("updelay", "updelay", Number(U32)),
     ("use_carrier", "use_carrier", Digit),
-    (
-        "xmit_hash_policy",
-        "xmit_hash_policy",
-        Word(&[
-            "layer2",
-            "layer3+4",
-            "layer2+3",
-            "encap2+3",
-            "encap3+4",
-            "vlan+srcmac",
-        ]),
-    ),
+    ("xmit_hash_policy", "xmit_hash_policy", Word(HASH_POLICIES)),
 ];
 
 static BRIDGE_OPTIONS: &[OptionRow] = &[
