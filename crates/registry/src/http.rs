@@ -2,18 +2,16 @@
 
 mod blobs;
 mod enforcement;
-mod garbage;
 mod guard;
 mod headers;
 mod lists;
+mod maintenance;
 mod manifest_list;
 mod manifests;
 mod page;
 mod query;
 mod referrers;
-mod reindex;
 mod route;
-mod scrub;
 mod state;
 mod uploads;
 mod usage;
@@ -138,11 +136,11 @@ async fn answer(app: &App, request: Request) -> Answer {
         (Route::ManifestList { name }, _) => manifest_list::list(&app.lists, &name, &head).await,
         (Route::Gc, _) => {
             let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
-            Ok(garbage::collect(Arc::clone(&app.collector), is_dry))
+            Ok(maintenance::collect(Arc::clone(&app.collector), is_dry))
         }
         (Route::Usage, _) => usage::answer(app).await,
-        (Route::Scrub, method) => Ok(scrub::answer(&app.scrub, &method)),
-        (Route::Reindex, method) => reindex::answer(&app.store, &method),
+        (Route::Scrub, method) => Ok(maintenance::scrub(&app.scrub, &method)),
+        (Route::Reindex, method) => maintenance::reindex(&app.store, &method),
         (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),
         (Route::Referrers { name, digest }, _) => {
             referrers::list(&app.lists, &name, &digest, &head).await

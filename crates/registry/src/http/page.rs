@@ -3,7 +3,6 @@
 //! Rendered here, without scripts. Pushed content is text and nothing else: the templates escape, and
 //! [`page::Shown`] bounds it.
 
-mod answer;
 mod blob;
 mod config;
 mod contents;
@@ -104,7 +103,7 @@ async fn check_visitor(State(guard): State<Guard>, request: Request, next: Next)
             head.extensions.insert(access);
             guard::signed(next.run(Request::from_parts(head, body)).await, name)
         }
-        Err(refusal) => answer::refused(refusal),
+        Err(refusal) => html::refused(refusal),
     };
     guard::challenged(response, guard.gate.basic())
 }
@@ -124,7 +123,7 @@ async fn visited(State(pages): State<Pages>, request: Request) -> Response {
         }
         Err(error) => Err(error),
     };
-    shown.unwrap_or_else(answer::refused)
+    shown.unwrap_or_else(html::refused)
 }
 
 async fn show(visit: Visit<'_>) -> Answer {

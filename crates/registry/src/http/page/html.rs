@@ -1,11 +1,14 @@
-//! The frame around every page, and how digests are written.
+//! The frame around every page, refusals as pages, and how digests are written.
 
+use axum::http::header;
+use axum::response::Response;
 use maud::{Markup, html};
 use oci::Digest;
-use service::page::{ROWS_LIMIT, Shown, Site, framed, section, table};
+use service::page::{ROWS_LIMIT, Shown, Site, describe, framed, section, table};
 
 use super::route::View;
 use super::visit::{ROOT, Visit};
+use crate::error::RegistryError;
 
 /// Units: characters. Length of an abbreviated digest.
 const SHORT_DIGEST: usize = 12;
@@ -81,4 +84,25 @@ pub(super) fn link(digest: &Digest, href: &str) -> Markup {
 pub(super) fn short(digest: &Digest) -> String {
     let hex = &digest.hex()[..SHORT_DIGEST];
     format!("{}:{hex}…", digest.algorithm().as_str())
+}
+
+/// Why there is no page, with the status that clients would get.
+pub(super) fn refused(error: RegistryError) -> Response {
+    let reasons = error.messages();
+    let mut response = error.answer();
+    let status = response.status();
+    let title = status.canonical_reason().unwrap_or("Error");
+    let text = bare(
+        title,
+        &html! {
+            h1 { (title) }
+            @for reason in &reasons { p { (Shown(reason)) } }
+            p { a href=(ROOT) { "All repositories" } }
+        },
+    );
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    *response.body_mut() = text.into_string().into();
+    describe(&mut response, "text/html; charset=utf-8");
+    response
 }

@@ -1,17 +1,22 @@
-//! Garbage collection on request.
+//! Maintenance on request: garbage collection, the scrub, and comparisons of the index with the folder.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::Body;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use serde_json::json;
 
+use super::headers::Answer;
+use crate::error::RegistryError;
 use crate::gc::Collector;
+use crate::scrub::Scrub;
+use crate::storage::Store;
 
 /// Between bytes that keep the connection alive, so that no client times out.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -35,4 +40,35 @@ pub(super) fn collect(collector: Arc<Collector>, is_dry: bool) -> Response {
     });
     let kind = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, kind)], Body::from_stream(body)).into_response()
+}
+
+/// The report of the scrub; with `POST`, of one that begins now unless one runs.
+pub(super) fn scrub(scrub: &Scrub, method: &Method) -> Response {
+    let status = if *method == Method::POST {
+        scrub.ask();
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
+    let report = scrub.report();
+    let mut body = json!(*report);
+    body["percent"] = report.progress().into();
+    (status, Json(body)).into_response()
+}
+
+/// The progress of the comparison of index and folder; with `POST`, of one that begins now unless one runs.
+///
+/// Errors: the content is in a bucket, which has no index.
+pub(super) fn reindex(store: &Store, method: &Method) -> Answer {
+    let mut status = StatusCode::OK;
+    if *method == Method::POST {
+        store.reindex();
+        status = StatusCode::ACCEPTED;
+    }
+    let Some(progress) = store.adoption() else {
+        return Err(RegistryError::unsupported(
+            "the content is in a bucket, which has no index",
+        ));
+    };
+    Ok((status, Json(progress)).into_response())
 }
