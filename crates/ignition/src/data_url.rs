@@ -20,15 +20,18 @@ pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// Unreserved characters of RFC 2396 are not escaped.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+/// Everything but letters, digits and marks of RFC 2396, without quote and parentheses.
+const NO_MARKS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'!')
     .remove(b'~')
-    .remove(b'*')
-    .remove(b'/');
+    .remove(b'*');
+/// Unreserved characters of RFC 2396 are not escaped.
+pub(crate) const RESERVED: &AsciiSet = &NO_MARKS.remove(b'\'').remove(b'(').remove(b')');
+/// Characters that we escape: a slash stays readable.
+const ESCAPED: &AsciiSet = &NO_MARKS.remove(b'/');
 
 /// Whether the text has the scheme of a data URL.
 pub fn is_data_url(text: &str) -> bool {

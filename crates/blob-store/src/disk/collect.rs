@@ -150,12 +150,7 @@ impl Collection<'_> {
                 continue;
             }
             self.inner.committer.refresh(&repository)?;
-            let adopted_at = self
-                .inner
-                .shared
-                .index
-                .snapshot()?
-                .adopted_at(&repository)?;
+            let adopted_at = self.adopted_at(&repository)?;
             // Other programs may copy the manifests of an image last.
             if adopted_at >= nanos(self.before) || self.has_unread_manifests(&repository)? {
                 continue;
@@ -164,6 +159,10 @@ impl Collection<'_> {
                 self.remove_blobs(&repository, batch)?;
             }
         }
+    }
+
+    fn adopted_at(&self, repository: &Repository) -> Result<u64> {
+        self.inner.shared.index.snapshot()?.adopted_at(repository)
     }
 
     /// Blobs of a repository older than the grace period that no manifest needs.
@@ -304,12 +303,7 @@ impl Collection<'_> {
         for repository in scan::repositories(self.inner.layout(), || true)? {
             let manifests = self.inner.layout().manifests(&repository);
             let layers = self.inner.layout().layers(&repository);
-            let adopted_at = self
-                .inner
-                .shared
-                .index
-                .snapshot()?
-                .adopted_at(&repository)?;
+            let adopted_at = self.adopted_at(&repository)?;
             if adopted_at >= nanos(self.before)
                 || !is_older(&manifests, self.before)?
                 || !is_older(&layers, self.before)?

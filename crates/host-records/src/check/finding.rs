@@ -146,14 +146,8 @@ impl<'a> FindingList<'a> {
         reason: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        let lookup = record.lookup(path);
-        let at = (lookup.place, lookup.field);
-        self.add(
-            FindingSeverity::Error,
-            record,
-            at,
-            [reason.into(), remedy.into()],
-        );
+        let texts = [reason.into(), remedy.into()];
+        self.add_at(FindingSeverity::Error, record, path, texts);
     }
 
     pub(crate) fn warning(
@@ -163,14 +157,19 @@ impl<'a> FindingList<'a> {
         reason: impl Into<String>,
         remedy: impl Into<String>,
     ) {
+        let texts = [reason.into(), remedy.into()];
+        self.add_at(FindingSeverity::Warning, record, path, texts);
+    }
+
+    fn add_at(
+        &mut self,
+        severity: FindingSeverity,
+        record: &RecordNode<'_>,
+        path: &[&str],
+        texts: [String; 2],
+    ) {
         let lookup = record.lookup(path);
-        let at = (lookup.place, lookup.field);
-        self.add(
-            FindingSeverity::Warning,
-            record,
-            at,
-            [reason.into(), remedy.into()],
-        );
+        self.add(severity, record, (lookup.place, lookup.field), texts);
     }
 
     /// Adds a finding at a position and field, with reason and remedy.

@@ -1,5 +1,7 @@
 //! Discovery images.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -9,12 +11,13 @@ use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::composed::{ImageKind, ImageRequest, client_of};
+use super::composed::{ComposedImage, ImageKind, ImageRequest, client_of};
 use super::credentials::{infra_env_id, infra_env_of_token, of_request};
 use super::error::{ErrorResponse, plain};
 use crate::ImageApp;
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO};
+use crate::stream_limit::StreamPermit;
 
 /// Content type of images.
 pub(super) const ISO: &str = "application/x-cd-image";
@@ -186,14 +189,24 @@ async fn checksum(
     head: &Parts,
     request: ImageRequest,
 ) -> Result<Response, ErrorResponse> {
-    app.catalog.entry(&request.version, &request.architecture)?;
+    let (image, permit) = composed(app, head, &request).await?;
     // Not while it is computed: checksums must not take the places of images.
-    let permit = app.stream_permit(head).await?;
-    let image = app.composed(&request, head).await?;
     drop(permit);
     let checksum = app.checksum(&image, client_of(head)?).await?;
     let text = format!("{checksum}  {}-discovery.iso\n", request.id);
     Ok(plain(StatusCode::OK, text))
+}
+
+/// A known image, and the permit to stream it.
+async fn composed(
+    app: &ImageApp,
+    head: &Parts,
+    request: &ImageRequest,
+) -> Result<(Arc<ComposedImage>, StreamPermit), ErrorResponse> {
+    app.catalog.entry(&request.version, &request.architecture)?;
+    let permit = app.stream_permit(head).await?;
+    let image = app.composed(request, head).await?;
+    Ok((image, permit))
 }
 
 async fn image(
@@ -201,9 +214,7 @@ async fn image(
     head: &Parts,
     request: ImageRequest,
 ) -> Result<Response, ErrorResponse> {
-    app.catalog.entry(&request.version, &request.architecture)?;
-    let permit = app.stream_permit(head).await?;
-    let image = app.composed(&request, head).await?;
+    let (image, permit) = composed(app, head, &request).await?;
     let file_name = format!("{}-discovery.iso", request.id);
     Ok(image.respond(head, file_name, ISO, permit))
 }

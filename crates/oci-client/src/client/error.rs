@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use model::Error;
+use oci::Reference;
 use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 
@@ -50,6 +51,17 @@ pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool
 /// The registry violates the protocol; `place` as for [`unavailable`].
 pub(super) fn protocol_error(place: impl Display, what: impl Display) -> Error {
     Error::unavailable(REGISTRY, format!("{place}: {what}"))
+}
+
+/// The error of an unsuccessful response to a request for an image.
+pub(super) async fn image_refused(reference: &Reference, response: Response) -> Error {
+    refused(
+        &reference.registry,
+        response,
+        "image",
+        &reference.to_string(),
+    )
+    .await
 }
 
 /// The error of an unsuccessful response; `kind` and `id` name the requested item.

@@ -121,13 +121,7 @@ impl Client {
             .await?;
         match response.status() {
             StatusCode::OK | StatusCode::ACCEPTED => Ok(()),
-            _ => Err(error::refused(
-                &reference.registry,
-                response,
-                "image",
-                &reference.to_string(),
-            )
-            .await),
+            _ => Err(error::image_refused(reference, response).await),
         }
     }
 

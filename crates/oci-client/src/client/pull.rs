@@ -43,7 +43,7 @@ impl Client {
             })
             .await?;
         if response.status() != StatusCode::OK {
-            return Err(error::refused(&reference.registry, response, "image", &id).await);
+            return Err(error::image_refused(reference, response).await);
         }
         let content_type = response
             .headers()
@@ -109,15 +109,7 @@ impl Client {
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(None),
             StatusCode::OK => {}
-            _ => {
-                return Err(error::refused(
-                    &reference.registry,
-                    response,
-                    "image",
-                    &reference.to_string(),
-                )
-                .await);
-            }
+            _ => return Err(error::image_refused(reference, response).await),
         }
         match sent_digest(&response) {
             Some(digest) => Ok(Some(digest)),

@@ -175,12 +175,9 @@ impl BlobSource {
                 chunks.concat().into()
             }
             Self::Remote(remote) => {
-                let RemoteBlob {
-                    client,
-                    reference,
-                    blob,
-                } = &**remote;
-                client.pull_blob_bytes(reference, blob, limit).await?
+                let client = &remote.client;
+                let bytes = client.pull_blob_bytes(&remote.reference, &remote.blob, limit);
+                bytes.await?
             }
             Self::Web(file) => {
                 let chunks = file.stream_after(Hasher::new(digest.algorithm()), 0);
@@ -221,12 +218,8 @@ impl BlobSource {
             }
             Self::WebPart(part) => Ok(part.stream(at, part.size)),
             Self::Remote(remote) => {
-                let RemoteBlob {
-                    client,
-                    reference,
-                    blob,
-                } = &**remote;
-                let stream = client.blob_stream_after(reference, blob, hasher, at);
+                let (client, blob) = (&remote.client, &remote.blob);
+                let stream = client.blob_stream_after(&remote.reference, blob, hasher, at);
                 Ok(stream.await?.boxed())
             }
             Self::Web(file) => file.stream_after(hasher, at).await,
