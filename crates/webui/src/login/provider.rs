@@ -202,7 +202,13 @@ impl Provider {
         let response = self.client.post(url, encoded, authorization).await?;
         if response.status == StatusCode::OK {
             let tokens = serde_json::from_slice(&response.body);
-            return tokens.map_err(|_| invalid("the token endpoint's answer has no access token"));
+            return tokens.map_err(|error: serde_json::Error| {
+                // The place alone: its text may quote a token.
+                let place = format!("line {}, column {}", error.line(), error.column());
+                invalid(format!(
+                    "the token endpoint's answer has no access token, or is malformed at {place}"
+                ))
+            });
         }
         let refused: Option<TokenError> = serde_json::from_slice(&response.body).ok();
         match refused {
