@@ -33,7 +33,7 @@ mod job_work;
 pub(crate) mod jobs;
 pub(crate) mod links;
 mod load;
-mod log_in_codes;
+pub(crate) mod log_in_codes;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 mod monitor;
@@ -50,8 +50,8 @@ pub(crate) mod render;
 pub(crate) mod repeated_replies;
 pub(crate) mod request;
 mod save;
-mod sealing;
-mod site_checks;
+pub(crate) mod sealing;
+pub(crate) mod site_checks;
 mod steps;
 mod token_validity;
 pub(crate) mod transaction;
@@ -60,6 +60,7 @@ pub(crate) mod versions;
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use concurrency::{BatchLoader, KeyedMutex};
 use model::Error;
 use model::ids::ClusterId;
@@ -69,16 +70,25 @@ use sqlx::PgPool;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
+use audit::{AuditQueue, AuditRecords};
 pub(crate) use cache::StoredSnapshot;
+use change_stream::ChangeStreams;
+use event_stream::EventStreams;
+use events::Events;
+use jobs::Jobs;
+use log_in_codes::LogInLinks;
 use offer::CurrentOffer;
+use os_images::OsImageOffer;
 pub(crate) use preparation::PreparationAttempt;
+use release_images::ReleaseOffer;
+use site_checks::SiteChecks;
 pub(crate) use site_checks::remote_services;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::auth::Authentication;
 use crate::carry_in::CarryIn;
+use crate::db::Database;
 use crate::db::hosts::{HostKey, HostLookup};
-use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
 use crate::secrets::KeySet;
 use crate::settings::Settings;
@@ -92,12 +102,14 @@ pub(crate) struct ApiServer(Arc<ServerState>);
 #[derive(Debug)]
 pub(crate) struct ServerState {
     /// Settings of the environment.
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     /// Verification of credentials.
-    pub(crate) auth: Authentication,
+    pub(crate) auth: Arc<Authentication>,
     /// Parameters of the rules, from the settings.
     pub(crate) policy: InstallationPolicy,
-    pub(crate) current_offer: CurrentOffer,
+    pub(crate) offer: Arc<CurrentOffer>,
+    pub(crate) releases: Arc<ReleaseOffer>,
+    pub(crate) os_images: Arc<OsImageOffer>,
     /// Parameters of agent steps, from the settings.
     pub(crate) step_settings: rules::steps::Settings,
     /// Connection pool.
@@ -110,13 +122,11 @@ pub(crate) struct ServerState {
     pub(crate) install: install::InstallContext,
     /// Heartbeats that are not flushed yet.
     pub(crate) check_ins: check_ins::CheckIns,
-    /// Bounds of the stored events.
-    pub(crate) event_limits: EventLimits,
-    /// Streams of events.
-    pub(crate) event_streams: event_stream::EventStreams,
-    change_streams: change_stream::ChangeStreams,
-    /// Records of changes by users, on their way to the database.
-    pub(crate) audit: audit::AuditQueue,
+    pub(crate) events: Arc<Events>,
+    pub(crate) event_streams: Arc<EventStreams>,
+    pub(crate) change_streams: Arc<ChangeStreams>,
+    pub(crate) audit: Arc<AuditQueue>,
+    audit_records: Arc<AuditRecords>,
     /// Start of the time in which heartbeats were accepted without a break.
     pub(crate) grace_period: grace_period::GracePeriod,
     pub(crate) clock_watch: clock_watch::ClockWatch,
@@ -144,11 +154,11 @@ pub(crate) struct ServerState {
     changes: Semaphore,
     /// Concurrency limit of explanations.
     explanations: Semaphore,
-    pub(crate) jobs: jobs::Jobs,
+    pub(crate) jobs: Arc<Jobs>,
+    log_in_links: Arc<LogInLinks>,
+    site_checks: Arc<SiteChecks>,
     pub(crate) bmc_boots: bmc_boots::BmcBoots,
     installed_reads: installed_nodes::InstalledReads,
-    /// Checks of the site.
-    site_reports: site_checks::SiteReports,
     refreshes: pending_refresh::Refreshes,
 }
 
@@ -160,28 +170,38 @@ impl ApiServer {
         store: FileStore,
         discovery: discovery::DiscoveryOptions,
         install: install::InstallContext,
-        current_offer: CurrentOffer,
+        offer: CurrentOffer,
     ) -> Self {
         let carry_in = CarryIn::new(&settings, install.registry_access());
         // At least one, and never all: settings have at least 4 connections.
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
+        let (settings, auth, offer) = (Arc::new(settings), Arc::new(auth), Arc::new(offer));
+        let db = Database::new(&settings, Resolver::system(), store.keyring().clone());
+        let own_releases = settings.release_images.0.clone();
         Self(Arc::new(ServerState {
-            auth,
             policy: settings.policy(),
-            current_offer,
             step_settings: settings.steps(),
-            db: Database::new(&settings, Resolver::system(), store.keyring().clone()),
-            event_limits: EventLimits {
-                per_cluster: settings.max_events_per_cluster.into(),
-                per_owner: match settings.max_events_per_owner {
-                    0 => i64::MAX,
-                    share => share.into(),
-                },
-                total: settings.max_events.into(),
-            },
-            event_streams: event_stream::EventStreams::new(settings.max_event_streams),
-            change_streams: change_stream::ChangeStreams::default(),
-            audit: audit::AuditQueue::default(),
+            releases: Arc::new(ReleaseOffer::new(
+                db.clone(),
+                Arc::clone(&offer),
+                own_releases,
+            )),
+            os_images: Arc::new(OsImageOffer::new(db.clone(), Arc::clone(&offer))),
+            events: Arc::new(Events::new(db.clone(), &settings)),
+            event_streams: Arc::new(EventStreams::new(db.clone(), settings.max_event_streams)),
+            change_streams: Arc::new(ChangeStreams::new(db.clone())),
+            audit: Arc::default(),
+            audit_records: Arc::new(AuditRecords::new(db.clone())),
+            jobs: Arc::new(Jobs::new(db.clone(), Arc::clone(&settings), carry_in)),
+            log_in_links: Arc::new(LogInLinks::new(db.clone(), Arc::clone(&auth))),
+            site_checks: Arc::new(SiteChecks::new(
+                Arc::clone(&settings),
+                Arc::clone(&offer),
+                install.registry_access().clone(),
+            )),
+            auth,
+            offer,
+            db,
             settings,
             store,
             discovery,
@@ -202,10 +222,8 @@ impl ApiServer {
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),
             explanations: Semaphore::new(1),
-            jobs: jobs::Jobs::new(carry_in),
             bmc_boots: bmc_boots::BmcBoots::default(),
             installed_reads: installed_nodes::InstalledReads::default(),
-            site_reports: site_checks::SiteReports::default(),
             refreshes: pending_refresh::Refreshes::default(),
         }))
     }
@@ -235,4 +253,29 @@ impl std::ops::Deref for ApiServer {
     fn deref(&self) -> &ServerState {
         &self.0
     }
+}
+
+/// Parts of the state that handlers extract.
+macro_rules! extracted {
+    ($($field:ident: $part:ty),+ $(,)?) => {
+        $(impl FromRef<ApiServer> for $part {
+            fn from_ref(app: &ApiServer) -> Self {
+                app.0.$field.clone()
+            }
+        })+
+    };
+}
+
+extracted! {
+    audit_records: Arc<AuditRecords>,
+    change_streams: Arc<ChangeStreams>,
+    event_streams: Arc<EventStreams>,
+    events: Arc<Events>,
+    jobs: Arc<Jobs>,
+    log_in_links: Arc<LogInLinks>,
+    offer: Arc<CurrentOffer>,
+    os_images: Arc<OsImageOffer>,
+    releases: Arc<ReleaseOffer>,
+    settings: Arc<Settings>,
+    site_checks: Arc<SiteChecks>,
 }

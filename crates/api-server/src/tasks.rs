@@ -12,6 +12,7 @@ mod pause;
 mod preparation;
 mod sealing;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use service::health::Health;
@@ -35,21 +36,21 @@ pub(crate) async fn run(
         return Ok(());
     }
     let drained = CancellationToken::new();
-    let audit = AuditWriter::new(&app).await;
+    let audit = AuditWriter::new(app.db.clone(), Arc::clone(&app.audit), &app.settings).await;
     let audit = audit.map(|writer| tokio::spawn(writer.run(drained.clone())));
     tokio::join!(
         database::watch(&app, &health, &shutdown),
         monitor::flush_periodically(&app, &shutdown),
         monitor::run(&app, &shutdown),
         preparation::run(&app, &shutdown),
-        jobs::run(&app, &shutdown),
+        jobs::run(&app.jobs, &shutdown),
         bmc_boots::run(&app, &shutdown),
-        added_images::run(&app, &shutdown),
-        event_streams::run(&app, &shutdown),
-        change_streams::run(&app, &shutdown),
+        added_images::run(&app.releases, &app.os_images, &shutdown),
+        event_streams::run(&app.event_streams, &shutdown),
+        change_streams::run(&app.change_streams, &shutdown),
         notifications::run(&app, &shutdown),
-        sealing::run(&app, &shutdown),
-        app.current_offer.follow(&shutdown),
+        sealing::run(&app.db, &app.store, &shutdown),
+        app.offer.follow(&shutdown),
     );
     app.requests.close();
     if tokio::time::timeout(DRAIN, app.requests.wait())

@@ -71,7 +71,7 @@ impl ApiServer {
                 .prop("message", error);
             event.cluster_id = infra_env.cluster_id;
             event.host_id = Some(params.host_id);
-            self.record(&[event]).await?;
+            self.events.record(&[event]).await?;
         }
         result
     }

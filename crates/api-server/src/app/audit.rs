@@ -4,13 +4,14 @@
 //! after the record, unless the database takes none. One writer stores all records, so that they wait for no connection
 //! of the pool.
 
+use std::sync::Arc;
+
 use futures_util::stream::{self, Stream};
 use model::Error;
 use model::audit::AuditRecord;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
-use super::ApiServer;
-use crate::db::{audit, tx};
+use crate::db::{Database, audit, tx};
 
 /// Records that wait for the writer: some megabytes. A burst of closed connections fits while the database is busy.
 pub(crate) const MAX_WAITING: usize = 4096;
@@ -108,7 +109,7 @@ pub(crate) fn json_lines<'a>(records: impl Iterator<Item = &'a AuditRecord>) -> 
 /// A record before its change has ended. It is written when it is dropped, too.
 #[derive(Debug)]
 pub(crate) struct PendingRecord {
-    app: ApiServer,
+    queue: Arc<AuditQueue>,
     /// None once it is on its way.
     record: Option<AuditRecord>,
     /// Whether the outcome is known.
@@ -117,9 +118,9 @@ pub(crate) struct PendingRecord {
 
 impl PendingRecord {
     /// A change that begins.
-    pub(crate) fn new(app: ApiServer, record: AuditRecord) -> Self {
+    pub(crate) fn new(queue: Arc<AuditQueue>, record: AuditRecord) -> Self {
         Self {
-            app,
+            queue,
             record: Some(record),
             is_complete: false,
         }
@@ -131,8 +132,7 @@ impl PendingRecord {
             complete(record);
             self.is_complete = true;
         }
-        let app = self.app.clone();
-        let queue = &app.audit;
+        let queue = Arc::clone(&self.queue);
         // The record stays here until there is room: a connection that is closed meanwhile drops it, and that writes it.
         let permit = tokio::select! {
             biased;
@@ -167,26 +167,37 @@ impl Drop for PendingRecord {
                 CLOSED
             };
         }
-        self.app.audit.add(record);
+        self.queue.add(record);
     }
 }
 
-impl ApiServer {
+/// The stored records.
+#[derive(Debug)]
+pub(crate) struct AuditRecords {
+    db: Database,
+}
+
+impl AuditRecords {
+    /// The records in the database.
+    pub(super) fn new(db: Database) -> Self {
+        Self { db }
+    }
+
     /// Records with ids above `after`, oldest first, read page by page.
-    pub(crate) fn audit_records(
-        &self,
+    pub(crate) fn since(
+        self: Arc<Self>,
         after: i64,
-    ) -> impl Stream<Item = Result<Vec<AuditRecord>, Error>> + use<> {
-        stream::try_unfold((self.clone(), after), |(app, after)| async move {
-            let page = app.audit_page(after).await?;
+    ) -> impl Stream<Item = Result<Vec<AuditRecord>, Error>> {
+        stream::try_unfold((self, after), |(records, after)| async move {
+            let page = records.page(after).await?;
             let last = page.last().map(|record| record.id);
-            Ok(last.map(|last| (page, (app, last))))
+            Ok(last.map(|last| (page, (records, last))))
         })
     }
 
-    async fn audit_page(&self, after: i64) -> Result<Vec<AuditRecord>, Error> {
+    async fn page(&self, after: i64) -> Result<Vec<AuditRecord>, Error> {
         tx("read audit records", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             audit::page(&mut connection, after, PAGE).await
         })
         .await

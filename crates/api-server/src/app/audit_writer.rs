@@ -1,5 +1,6 @@
 //! The writer of audit records: group commit over a connection of its own.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Error;
@@ -8,10 +9,11 @@ use sqlx::PgConnection;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::ApiServer;
-use super::audit::{WaitingRecord, json_lines, log_lost};
+use super::audit::{AuditQueue, WaitingRecord, json_lines, log_lost};
 use super::audit_file::AuditFile;
+use crate::db::Database;
 use crate::db::audit::{self, AuditRing};
+use crate::settings::Settings;
 
 /// Records of one statement.
 const BATCH: usize = 256;
@@ -26,7 +28,8 @@ const MIN_TRIM_EVERY: u32 = 64;
 
 /// The writer.
 pub(crate) struct AuditWriter {
-    app: ApiServer,
+    db: Database,
+    queue: Arc<AuditQueue>,
     receiver: mpsc::Receiver<WaitingRecord>,
     connection: Option<PgConnection>,
     file: Option<AuditFile>,
@@ -76,12 +79,15 @@ async fn timely<T>(
 
 impl AuditWriter {
     /// The one writer of this process; none if there is one already.
-    pub(crate) async fn new(app: &ApiServer) -> Option<Self> {
-        let settings = &app.settings;
+    pub(crate) async fn new(
+        db: Database,
+        queue: Arc<AuditQueue>,
+        settings: &Settings,
+    ) -> Option<Self> {
         let file = settings.audit_log_file.clone();
         let max_bytes = settings.audit_log_max_bytes;
         Some(Self {
-            receiver: app.audit.receiver().await?,
+            receiver: queue.receiver().await?,
             connection: None,
             file: file.map(|path| AuditFile::new(path, max_bytes)),
             rings: [
@@ -89,7 +95,8 @@ impl AuditWriter {
                 RingState::new(AuditRing::Refusals, settings.max_audit_refusals),
             ],
             failures: StateLog::new(REMINDER),
-            app: app.clone(),
+            db,
+            queue,
         })
     }
 
@@ -114,14 +121,14 @@ impl AuditWriter {
             let count = if is_single { 1 } else { batch.len() };
             match self.store(&mut batch[..count]).await {
                 Ok(()) => {
-                    self.app.audit.set_failing(false);
+                    self.queue.set_failing(false);
                     self.append_to_file(&batch[..count]).await;
                     batch.drain(..count);
                     self.trim().await;
                 }
                 Err(error @ Error::Unavailable { .. }) if !drained.is_cancelled() => {
                     self.connection = None;
-                    self.app.audit.set_failing(true);
+                    self.queue.set_failing(true);
                     for one in &mut batch {
                         one.waits = None;
                     }
@@ -154,11 +161,11 @@ impl AuditWriter {
     /// Stores records, which get their ids.
     async fn store(&mut self, batch: &mut [WaitingRecord]) -> Result<(), Error> {
         // Not before the schema is migrated, also after an outage.
-        self.app.pool()?;
+        self.db.pool()?;
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
-                let opened = self.app.db.connect().await;
+                let opened = self.db.connect().await;
                 none.insert(opened.map_err(|error| Error::unavailable("the database", error))?)
             }
         };

@@ -111,7 +111,7 @@ impl ApiServer {
             .host(host)
             .prop("host_name", host_name)
             .prop(reason, error);
-        self.record(&[event]).await
+        self.events.record(&[event]).await
     }
 
     /// The infra-envs whose hosts belong to the cluster from their registration on.

@@ -15,9 +15,8 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use uuid::Uuid;
 
-use super::ApiServer;
 use crate::db::changes::{self, ChangedRecord};
-use crate::db::{EventFilter, tx};
+use crate::db::{Database, EventFilter, tx};
 
 /// Changes that a slow stream may lag behind before it is sent one without ids.
 const LAG: usize = 256;
@@ -36,18 +35,10 @@ pub(crate) struct StreamedChange {
 
 /// The streams of this process.
 #[derive(Debug)]
-pub(super) struct ChangeStreams {
+pub(crate) struct ChangeStreams {
+    db: Database,
     sender: broadcast::Sender<StreamedChange>,
     seen: Mutex<SeenChanges>,
-}
-
-impl Default for ChangeStreams {
-    fn default() -> Self {
-        Self {
-            sender: broadcast::Sender::new(LAG),
-            seen: Mutex::default(),
-        }
-    }
 }
 
 /// Changes of the window by their records.
@@ -84,13 +75,19 @@ impl StreamedChange {
     }
 }
 
-impl ApiServer {
+impl ChangeStreams {
+    /// Streams of the changes in the database.
+    pub(super) fn new(db: Database) -> Self {
+        Self {
+            db,
+            sender: broadcast::Sender::new(LAG),
+            seen: Mutex::default(),
+        }
+    }
+
     /// Changes within the filter's cluster or infra-env, from now on.
-    pub(crate) fn stream_changes(
-        &self,
-        filter: EventFilter,
-    ) -> impl Stream<Item = StreamedChange> + use<> {
-        let receiver = self.change_streams.sender.subscribe();
+    pub(crate) fn open(&self, filter: EventFilter) -> impl Stream<Item = StreamedChange> + use<> {
+        let receiver = self.sender.subscribe();
         stream::unfold((receiver, filter), |(mut receiver, filter)| async {
             loop {
                 let change = match receiver.recv().await {
@@ -108,21 +105,21 @@ impl ApiServer {
     /// Sends new changes to the streams of this process.
     ///
     /// Errors: those of the database; nothing is lost, the next call reads them.
-    pub(crate) async fn read_new_changes(&self) -> Result<(), Error> {
-        if self.change_streams.sender.receiver_count() == 0 {
+    pub(crate) async fn read_new(&self) -> Result<(), Error> {
+        if self.sender.receiver_count() == 0 {
             return Ok(());
         }
         let since = service::clock::now() - TimeDelta::seconds(WINDOW_S);
         let found = tx("read new changes", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             changes::since(&mut connection, since).await
         })
         .await?;
-        let seen = self.change_streams.seen.lock();
+        let seen = self.seen.lock();
         let new = seen.unwrap_or_else(PoisonError::into_inner).take(found);
         for change in new {
             // Without receivers, it is not needed.
-            self.change_streams.sender.send(change).ok();
+            self.sender.send(change).ok();
         }
         Ok(())
     }

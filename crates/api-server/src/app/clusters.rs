@@ -24,12 +24,12 @@ use super::encoded::{BesideRecord, ListedCluster};
 use super::owners::RecordBound;
 use super::render::HostCounts;
 use super::transaction::LARGE_CLUSTER;
-use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render, request};
+use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
 use crate::auth::Caller;
 use crate::blocking;
 use crate::db::clusters::{self, ClusterFilter, ListedRow};
 use crate::db::{self, OwnedSecret, tx};
-use crate::db::{check_ins, events as event_rows, hosts, locks};
+use crate::db::{check_ins, hosts, locks};
 use crate::measurements::CLUSTER_CREATIONS;
 
 /// Bound of the web UI's settings of a cluster. Units: bytes.
@@ -76,7 +76,7 @@ impl ApiServer {
         let pull_secret = params.pull_secret.clone();
         let ctx = rules::cluster::create::CreateContext {
             id: Uuid::new_v4(),
-            offer: &self.offer(),
+            offer: &self.offer.get(),
             policy: &self.policy,
             cluster: None,
         };
@@ -129,8 +129,7 @@ impl ApiServer {
             locks::lock_registrations(&mut tx).await?;
             bound.check(clusters::count(&mut tx, owner).await?, owner)?;
             clusters::insert(&mut tx, &self.keys().await, &snapshot, secret, now).await?;
-            let records = events::to_record(&new, now);
-            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
+            self.events.insert(&mut tx, &new, now).await?;
             request::commit(tx).await?;
             Ok(())
         })
@@ -343,7 +342,7 @@ impl ApiServer {
             Vec::new()
         };
         let ctx = rules::cluster::update::UpdateContext {
-            offer: &self.offer(),
+            offer: &self.offer.get(),
             policy: &self.policy,
             cluster: None,
             infra_envs: &infra_envs,

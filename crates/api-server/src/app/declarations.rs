@@ -156,7 +156,7 @@ impl ApiServer {
         wanted: &Declaration,
         version: &str,
     ) -> Result<AppliedDeclaration, Error> {
-        let offer = self.offer();
+        let offer = self.offer.get();
         let default = offer.releases.iter().find(|release| release.default);
         let version = match default {
             Some(release) if version.is_empty() => release.version.as_str(),

@@ -15,9 +15,8 @@ use service::server::{ClientAddress, Exceeded, Holder, OpenStream, StreamQuota};
 use tokio::sync::{Mutex, Notify, broadcast};
 
 use self::settled::SettledIds;
-use super::ApiServer;
 use crate::auth::Caller;
-use crate::db::{EventFilter, events, tx};
+use crate::db::{Database, EventFilter, events, tx};
 
 /// Events that a slow stream may lag behind before it reads from the database. Each takes about 500 bytes.
 const LAG: usize = 1024;
@@ -37,6 +36,7 @@ pub(crate) struct StreamedEvent {
 /// The streams of this process.
 #[derive(Debug)]
 pub(crate) struct EventStreams {
+    db: Database,
     /// Wakes the reader.
     pub(crate) wake: Notify,
     quota: StreamQuota,
@@ -52,7 +52,7 @@ struct Reader {
 
 /// A stream's place: events up to `last` were sent.
 struct EventStream {
-    app: ApiServer,
+    streams: Arc<EventStreams>,
     filter: EventFilter,
     last: i64,
     /// Events to be sent from the database first, the next one last.
@@ -70,8 +70,9 @@ impl EventStreams {
     }
 
     /// At most `max` streams, and a share of them for each client or user.
-    pub(super) fn new(max: usize) -> Self {
+    pub(super) fn new(db: Database, max: usize) -> Self {
         Self {
+            db,
             wake: Notify::new(),
             quota: StreamQuota::new(max.max(1), Self::share(max)),
             reader: Mutex::new(Some(Reader {
@@ -85,14 +86,12 @@ impl EventStreams {
     pub(crate) async fn close(&self) {
         self.reader.lock().await.take();
     }
-}
 
-impl ApiServer {
     /// Events that match the filter, from now on, or all later than the mark `resumed`.
     ///
     /// Errors: Unavailable – too many streams, the database, shutdown.
-    pub(crate) async fn stream_events(
-        &self,
+    pub(crate) async fn open(
+        self: &Arc<Self>,
         client: ClientAddress,
         caller: &Caller,
         filter: EventFilter,
@@ -103,7 +102,7 @@ impl ApiServer {
             Caller::User(user) => Holder::user(&user.name),
             _ => client.into(),
         };
-        let open = self.event_streams.quota.open(holder);
+        let open = self.quota.open(holder);
         let open = open.map_err(|exceeded| Error::Unavailable {
             what: match exceeded {
                 Exceeded::Total => "one more event stream: MAX_EVENT_STREAMS are open",
@@ -115,7 +114,7 @@ impl ApiServer {
         })?;
         let (live, until) = self.subscribe().await?;
         let stream = EventStream {
-            app: self.clone(),
+            streams: Arc::clone(self),
             filter,
             // A mark of another database may be far beyond.
             last: resumed.map_or(until.0, |mark| mark.min(until.0)),
@@ -130,8 +129,8 @@ impl ApiServer {
     /// Reads new events for the streams of this process. Returns whether events are missing that may still appear.
     ///
     /// Errors: those of the database; nothing is lost, the next call reads them.
-    pub(crate) async fn read_new_events(&self) -> Result<bool, Error> {
-        let mut reader = self.event_streams.reader.lock().await;
+    pub(crate) async fn read_new(&self) -> Result<bool, Error> {
+        let mut reader = self.reader.lock().await;
         let Some(reader) = reader.as_mut() else {
             return Ok(false);
         };
@@ -146,7 +145,7 @@ impl ApiServer {
     async fn read_page(&self, reader: &mut Reader) -> Result<bool, Error> {
         let (settled, above) = (reader.ids.settled(), reader.ids.above());
         let (page, running) = tx("read new events", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             events::after(&mut connection, settled, &above, PAGE).await
         })
         .await?;
@@ -166,14 +165,14 @@ impl ApiServer {
     async fn subscribe(
         &self,
     ) -> Result<(broadcast::Receiver<StreamedEvent>, (i64, Vec<i64>)), Error> {
-        let mut reader = self.event_streams.reader.lock().await;
+        let mut reader = self.reader.lock().await;
         let reader = reader.as_mut().ok_or(Error::Unavailable {
             what: "the event stream: the server stops",
             source: None,
         })?;
         if reader.sender.receiver_count() == 0 {
             let newest = tx("find newest event", async || {
-                let mut connection = self.pool()?.acquire().await?;
+                let mut connection = self.db.pool()?.acquire().await?;
                 events::newest(&mut connection).await
             })
             .await?;
@@ -217,7 +216,7 @@ impl EventStream {
                     }
                 }
                 Err(broadcast::error::RecvError::Lagged(_)) => {
-                    (self.live, self.until) = self.app.subscribe().await.ok()?;
+                    (self.live, self.until) = self.streams.subscribe().await.ok()?;
                 }
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
@@ -227,7 +226,7 @@ impl EventStream {
     async fn read_replay(&mut self) -> Result<(), Error> {
         let settled = self.until.0;
         let page = tx("replay events", async || {
-            let mut connection = self.app.pool()?.acquire().await?;
+            let mut connection = self.streams.db.pool()?.acquire().await?;
             let above = &self.until.1;
             events::replay(
                 &mut connection,

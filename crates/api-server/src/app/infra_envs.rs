@@ -12,10 +12,10 @@ use secrecy::ExposeSecret as _;
 use uuid::Uuid;
 
 use super::owners::RecordBound;
-use super::{ApiServer, ClusterTransaction, Scope, events, render, request};
+use super::{ApiServer, ClusterTransaction, Scope, render, request};
 use crate::auth::Caller;
 use crate::db::{self, InfraEnvRow, OwnedSecret, RecordPage, RecordVersion, tx};
-use crate::db::{clusters, events as event_rows, infra_envs, locks};
+use crate::db::{clusters, infra_envs, locks};
 use crate::discovery;
 
 /// Capacity of the infra-envs of polls. Units: bytes.
@@ -81,7 +81,7 @@ impl ApiServer {
             };
             let ctx = rules::cluster::create::CreateContext {
                 id,
-                offer: &self.offer(),
+                offer: &self.offer.get(),
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
             };
@@ -108,8 +108,7 @@ impl ApiServer {
                 .infra_env(infra_env.id);
             event.cluster_id = infra_env.cluster_id;
             let image = rules::cluster::create::image_event(&infra_env);
-            let records = events::to_record(&[event, image], now);
-            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
+            self.events.insert(&mut tx, &[event, image], now).await?;
             request::commit(tx).await?;
             Ok(infra_env)
         })
@@ -268,7 +267,7 @@ impl ApiServer {
                 None => None,
             };
             let ctx = rules::cluster::update::UpdateContext {
-                offer: &self.offer(),
+                offer: &self.offer.get(),
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
                 infra_envs: &[],
@@ -287,8 +286,7 @@ impl ApiServer {
                 now,
             )
             .await?;
-            let records = events::to_record(&new, now);
-            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
+            self.events.insert(&mut tx, &new, now).await?;
             request::commit(tx).await?;
             Ok((before, row.record))
         })
@@ -317,8 +315,7 @@ impl ApiServer {
             let mut event =
                 NewEvent::new("infra_env_deregistered", EventSeverity::Info, text).infra_env(id);
             event.cluster_id = row.record.cluster_id;
-            let records = events::to_record(&[event], now);
-            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
+            self.events.insert(&mut tx, &[event], now).await?;
             request::commit(tx).await?;
             Ok(())
         })

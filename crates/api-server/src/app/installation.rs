@@ -89,7 +89,7 @@ impl ApiServer {
         let event = NewEvent::new(name, EventSeverity::Error, text)
             .cluster(id)
             .prop("error", error);
-        self.record(&[event]).await
+        self.events.record(&[event]).await
     }
 
     /// Records the controller's completion report. The state does not depend on it.

@@ -66,7 +66,7 @@ impl ApiServer {
         let architecture = infra_env
             .cpu_architecture
             .unwrap_or(CpuArchitecture::X86_64);
-        let offer = self.offer();
+        let offer = self.offer.get();
         let image = rules::versions::find_os_image(&offer.os_images, version, architecture)?;
         let url = &offer.image_service_url;
         Ok(rules::urls::boot_artifacts(url, infra_env, image))

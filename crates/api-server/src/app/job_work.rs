@@ -7,7 +7,7 @@ use model::Error;
 use model::jobs::{JobCreateParams, JobKind, JobProgress, RehearsalFinding, RehearsalResult};
 use rehearsal::{RehearsalProgress, RehearsalReport};
 
-use super::ApiServer;
+use super::jobs::Jobs;
 use crate::blocking;
 use crate::carry_in::PublishedArchives;
 use crate::db::jobs::{JobEnd, JobResult};
@@ -51,7 +51,7 @@ impl JobCounters {
     }
 }
 
-impl ApiServer {
+impl Jobs {
     /// Does the work of a job.
     pub(super) async fn work(&self, params: &JobCreateParams, counters: &JobCounters) -> JobEnd {
         let name = params.archives.as_str();
@@ -64,7 +64,7 @@ impl ApiServer {
     }
 
     async fn verify_archives(&self, name: &str, counters: &JobCounters) -> Result<JobEnd, Error> {
-        let verified = self.jobs.carry_in.verify(name, &counters.archives).await?;
+        let verified = self.carry_in.verify(name, &counters.archives).await?;
         let reason = match verified.fault_count {
             0 => "",
             _ => "the archives are damaged: copy them again",
@@ -82,8 +82,8 @@ impl ApiServer {
         prunes: bool,
         counters: &JobCounters,
     ) -> Result<JobEnd, Error> {
-        let carry_in = &self.jobs.carry_in;
-        let published = carry_in.publish(name, prunes, &counters.archives).await?;
+        let publishing = self.carry_in.publish(name, prunes, &counters.archives);
+        let published = publishing.await?;
         let PublishedArchives { publication, files } = published;
         let reason = match publication.unconfirmed_prunes {
             0 => String::new(),
@@ -125,7 +125,7 @@ impl ApiServer {
         // Rehearsals run one at a time: other schemas are of killed servers.
         self.drop_schemas_of_rehearsals().await?;
         let schema = tx("make schema of a rehearsal", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             schema::create_of_rehearsal(&mut connection).await
         })
         .await?;
@@ -154,7 +154,7 @@ impl ApiServer {
 
     async fn drop_schemas_of_rehearsals(&self) -> Result<(), Error> {
         tx("drop schemas of rehearsals", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             schema::drop_of_rehearsals(&mut connection).await
         })
         .await

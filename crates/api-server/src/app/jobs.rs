@@ -3,6 +3,7 @@
 //! Invariant: a job that was started ends in a state that says how, also after its server was killed: the next holder of the
 //! runner's lock continues it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::Error;
@@ -15,11 +16,11 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::ApiServer;
 use super::job_work::{self, JobCounters};
 use crate::carry_in::CarryIn;
 use crate::db::jobs::{self, DueJob, JobEnd, JobRunner};
-use crate::db::{locks, tx};
+use crate::db::{Database, locks, tx};
+use crate::settings::Settings;
 
 /// Jobs that may wait.
 pub(crate) const WAITING_JOBS: i64 = 20;
@@ -36,46 +37,44 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Timeout of statements of the runner's connection.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// State of the jobs of this process.
+/// Jobs, and their runners in this process.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    /// Wakes the runner of archives.
-    pub(crate) archives: Notify,
-    /// Wakes that of rehearsals.
-    pub(crate) rehearsals: Notify,
+    pub(super) db: Database,
+    /// Rehearsals derive theirs.
+    pub(super) settings: Arc<Settings>,
     pub(super) carry_in: CarryIn,
+    archives_due: Notify,
+    rehearsals_due: Notify,
 }
 
 impl Jobs {
-    pub(crate) fn new(carry_in: CarryIn) -> Self {
+    /// Jobs of `carry_in`, and rehearsals of this server.
+    pub(super) fn new(db: Database, settings: Arc<Settings>, carry_in: CarryIn) -> Self {
         Self {
-            archives: Notify::new(),
-            rehearsals: Notify::new(),
+            db,
+            settings,
             carry_in,
+            archives_due: Notify::new(),
+            rehearsals_due: Notify::new(),
         }
     }
-}
 
-impl ApiServer {
     /// The archives that can be carried in.
     ///
     /// Errors: Internal – the folder cannot be read.
     pub(crate) async fn archives(&self) -> Result<ArchiveList, Error> {
-        self.jobs.carry_in.list().await
+        self.carry_in.list().await
     }
 
     /// Adds a job for the user of that name.
     ///
     /// Errors: NotFound – the archive set; Conflict – a missing setting, or too many jobs wait; Invalid – the site.
-    pub(crate) async fn create_job(
-        &self,
-        user: &str,
-        params: JobCreateParams,
-    ) -> Result<Job, Error> {
+    pub(crate) async fn create(&self, user: &str, params: JobCreateParams) -> Result<Job, Error> {
         let params = match params.kind {
             JobKind::VerifyArchives | JobKind::PublishArchives => {
                 let is_publication = params.kind == JobKind::PublishArchives;
-                let carry_in = &self.jobs.carry_in;
+                let carry_in = &self.carry_in;
                 carry_in.check(&params.archives, is_publication).await?;
                 params
             }
@@ -83,7 +82,7 @@ impl ApiServer {
         };
         let (id, now) = (JobId(Uuid::new_v4()), service::clock::now());
         let is_added = tx("create job", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             jobs::insert(&mut connection, id, &params, user, now, WAITING_JOBS).await
         })
         .await?;
@@ -92,31 +91,33 @@ impl ApiServer {
                 format!("{WAITING_JOBS} jobs wait already: cancel one, or wait for its end");
             return Err(Error::conflict(reason));
         }
-        self.runner(JobRunner::of(params.kind)).notify_one();
-        self.job(id).await
+        self.due(JobRunner::of(params.kind)).notify_one();
+        self.get(id).await
     }
 
     /// Wakes a runner.
-    pub(crate) fn runner(&self, runner: JobRunner) -> &Notify {
+    pub(crate) fn due(&self, runner: JobRunner) -> &Notify {
         match runner {
-            JobRunner::Archives => &self.jobs.archives,
-            JobRunner::Rehearsals => &self.jobs.rehearsals,
+            JobRunner::Archives => &self.archives_due,
+            JobRunner::Rehearsals => &self.rehearsals_due,
         }
     }
 
     /// The newest jobs of these kinds first, at most `limit`.
-    pub(crate) async fn list_jobs(&self, kinds: &[JobKind], limit: i64) -> Result<Vec<Job>, Error> {
+    pub(crate) async fn list(&self, kinds: &[JobKind], limit: i64) -> Result<Vec<Job>, Error> {
         tx("list jobs", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             jobs::list(&mut connection, kinds, limit).await
         })
         .await
     }
 
+    /// A job.
+    ///
     /// Errors: NotFound.
-    pub(crate) async fn job(&self, id: JobId) -> Result<Job, Error> {
+    pub(crate) async fn get(&self, id: JobId) -> Result<Job, Error> {
         let found = tx("find job", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             jobs::find(&mut connection, id).await
         })
         .await?;
@@ -126,23 +127,23 @@ impl ApiServer {
     /// Cancels a job: a running one ends within seconds. Others stay as they are.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn cancel_job(&self, id: JobId) -> Result<Job, Error> {
+    pub(crate) async fn cancel(&self, id: JobId) -> Result<Job, Error> {
         let now = service::clock::now();
         tx("cancel job", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             jobs::cancel(&mut connection, id, now).await
         })
         .await?;
-        self.job(id).await
+        self.get(id).await
     }
 
     /// Removes an ended job with its files.
     ///
     /// Errors: NotFound; Conflict – it has not ended.
-    pub(crate) async fn delete_job(&self, id: JobId) -> Result<(), Error> {
-        self.job(id).await?;
+    pub(crate) async fn delete(&self, id: JobId) -> Result<(), Error> {
+        self.get(id).await?;
         let is_deleted = tx("delete job", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             jobs::delete(&mut connection, id).await
         })
         .await?;
@@ -155,9 +156,9 @@ impl ApiServer {
     /// A file of a job's results.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn job_file(&self, id: JobId, name: &str) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn file(&self, id: JobId, name: &str) -> Result<Vec<u8>, Error> {
         let content = tx("read file of a job", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             jobs::file(&mut connection, id, name).await
         })
         .await?;
@@ -167,19 +168,19 @@ impl ApiServer {
     /// Runs the waiting jobs of a runner one after the other, unless another replica does.
     ///
     /// Errors: those of the database.
-    pub(crate) async fn run_due_jobs(&self, runner: JobRunner) -> Result<(), Error> {
+    pub(crate) async fn run_due(self: &Arc<Self>, runner: JobRunner) -> Result<(), Error> {
         let kinds = runner.kinds();
         let doing = "running jobs";
         let to_domain = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
         let is_due = tx("look for due jobs", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             jobs::is_any_due(&mut connection, &kinds).await
         });
         if !is_due.await? {
             return Ok(());
         }
         // Detached from the pool: the lock belongs to the session, which no request may share.
-        let mut connection = self.pool()?.acquire().await.map_err(to_domain)?.detach();
+        let mut connection = self.db.pool()?.acquire().await.map_err(to_domain)?.detach();
         let locked = timeout(
             STATEMENT_TIMEOUT,
             locks::try_lock_jobs(&mut connection, runner),
@@ -187,27 +188,15 @@ impl ApiServer {
         .await;
         let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
         if locked.map_err(to_domain)? {
-            while let Some(job) = self.start_next_job(&mut connection, &kinds).await? {
-                self.run_job(job).await;
+            while let Some(job) = start_next(&mut connection, &kinds).await? {
+                self.run(job).await;
             }
         }
         let _ = timeout(STATEMENT_TIMEOUT, connection.close()).await;
         Ok(())
     }
 
-    /// By the connection that holds the lock: without the lock, nothing is started.
-    async fn start_next_job(
-        &self,
-        connection: &mut PgConnection,
-        kinds: &[String],
-    ) -> Result<Option<DueJob>, Error> {
-        let started = jobs::start_next(connection, kinds, service::clock::now());
-        let started = timeout(STATEMENT_TIMEOUT, started).await;
-        let started = started.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
-        started.map_err(|error| error.into_domain("start job"))
-    }
-
-    async fn run_job(&self, job: DueJob) {
+    async fn run(self: &Arc<Self>, job: DueJob) {
         let (id, kind) = (job.id, job.params.kind.as_str());
         tracing::info!(job.id = %id, kind, archives = job.params.archives, "job started");
         let progress = JobCounters::default();
@@ -226,7 +215,7 @@ impl ApiServer {
 
     /// Records the end of a job, also after an outage of the database.
     async fn record_end(&self, id: JobId, mut end: JobEnd) {
-        while let Err(error) = self.finish_job(id, &end).await {
+        while let Err(error) = self.finish(id, &end).await {
             let reason = error.chain();
             tracing::warn!(job.id = %id, error = reason, "end of job not recorded, retrying");
             if !matches!(error, Error::Unavailable { .. }) {
@@ -237,19 +226,23 @@ impl ApiServer {
         }
     }
 
-    async fn work_until_cancelled(&self, job: &DueJob, progress: &JobCounters) -> JobEnd {
+    async fn work_until_cancelled(
+        self: &Arc<Self>,
+        job: &DueJob,
+        progress: &JobCounters,
+    ) -> JobEnd {
         let cancelled = CancellationToken::new();
         // Also when the server stops.
         let cancel = cancelled.clone().drop_guard();
-        let (app, params, shared) = (self.clone(), job.params.clone(), progress.clone());
+        let (jobs, params, shared) = (Arc::clone(self), job.params.clone(), progress.clone());
         let runtime = Handle::current();
         // Futures of the mirroring tool are driven by one thread.
         let mut work = tokio::task::spawn_blocking(move || {
-            runtime.block_on(cancelled.run_until_cancelled(app.work(&params, &shared)))
+            runtime.block_on(cancelled.run_until_cancelled(jobs.work(&params, &shared)))
         });
         let ended = tokio::select! {
             ended = &mut work => ended,
-            () = self.watch_job(job.id, progress) => {
+            () = self.watch(job.id, progress) => {
                 drop(cancel);
                 work.await
             }
@@ -265,12 +258,12 @@ impl ApiServer {
     }
 
     /// Reports progress until the job is to be cancelled.
-    async fn watch_job(&self, id: JobId, progress: &JobCounters) {
+    async fn watch(&self, id: JobId, progress: &JobCounters) {
         loop {
             tokio::time::sleep(REPORT_INTERVAL).await;
             let now = progress.now();
             let reported = tx("report progress of a job", async || {
-                let mut connection = self.pool()?.acquire().await?;
+                let mut connection = self.db.pool()?.acquire().await?;
                 jobs::report(&mut connection, id, now.as_ref()).await
             });
             match reported.await {
@@ -284,14 +277,25 @@ impl ApiServer {
         }
     }
 
-    async fn finish_job(&self, id: JobId, end: &JobEnd) -> Result<(), Error> {
+    async fn finish(&self, id: JobId, end: &JobEnd) -> Result<(), Error> {
         let now = service::clock::now();
         tx("finish job", async || {
-            let mut transaction = self.pool()?.begin().await?;
+            let mut transaction = self.db.pool()?.begin().await?;
             jobs::finish(&mut transaction, id, end, now, KEPT_JOBS).await?;
             transaction.commit().await?;
             Ok(())
         })
         .await
     }
+}
+
+/// By the connection that holds the lock: without the lock, nothing is started.
+async fn start_next(
+    connection: &mut PgConnection,
+    kinds: &[String],
+) -> Result<Option<DueJob>, Error> {
+    let started = jobs::start_next(connection, kinds, service::clock::now());
+    let started = timeout(STATEMENT_TIMEOUT, started).await;
+    let started = started.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
+    started.map_err(|error| error.into_domain("start job"))
 }

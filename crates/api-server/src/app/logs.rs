@@ -191,7 +191,7 @@ impl ApiServer {
             limit: Some(EVENTS_LIMIT),
             ..EventFilter::default()
         };
-        let events = self.list_events(&filter).await?;
+        let events = self.events.list(&filter).await?;
         let record = render::cluster(&stored.snapshot, true);
         let mut members = vec![
             written("cluster_events.json", &events)?,

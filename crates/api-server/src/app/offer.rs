@@ -9,7 +9,6 @@ use model::versions::{AddedOsImage, OsImage, ReleaseImage};
 use rules::Offer;
 use service::CancellationToken;
 
-use super::ApiServer;
 use crate::settings::{OsImages, Settings};
 
 /// The file of `OS_IMAGES_FILE`.
@@ -73,7 +72,8 @@ impl CurrentOffer {
         self.images.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self) -> Arc<Offer> {
+    /// Installable releases and images.
+    pub(crate) fn get(&self) -> Arc<Offer> {
         Arc::clone(&self.images().offer)
     }
 
@@ -124,13 +124,6 @@ impl CurrentOffer {
                 None => return,
             }
         }
-    }
-}
-
-impl ApiServer {
-    /// Installable releases and images.
-    pub(crate) fn offer(&self) -> Arc<Offer> {
-        self.current_offer.get()
     }
 }
 

@@ -1,22 +1,37 @@
 //! Use cases of OS images: those of the settings, and those that administrators added, which image services ask for.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::versions::{AddedOsImage, CpuArchitecture, OfferedOsImage, OsImage, OsImageParams};
 use url::Url;
 
-use super::ApiServer;
+use super::offer::CurrentOffer;
+use crate::db::Database;
 use crate::db::os_images::{self, OsImageRow};
 use crate::db::tx;
 
 /// OS images that may be added: each has a GiB.
 pub(crate) const ADDED_OS_IMAGES: i64 = 50;
 
-impl ApiServer {
+/// The OS images on offer.
+#[derive(Debug)]
+pub(crate) struct OsImageOffer {
+    db: Database,
+    offer: Arc<CurrentOffer>,
+}
+
+impl OsImageOffer {
+    /// Offers those in the database beside those of `offer`.
+    pub(super) fn new(db: Database, offer: Arc<CurrentOffer>) -> Self {
+        Self { db, offer }
+    }
+
     /// All OS images; those of the settings first, their addresses without secrets.
     ///
     /// Errors: those of the database.
-    pub(crate) async fn os_images(&self) -> Result<Vec<OfferedOsImage>, Error> {
-        let own = self.current_offer.own_os_images();
+    pub(crate) async fn list(&self) -> Result<Vec<OfferedOsImage>, Error> {
+        let own = self.offer.own_os_images();
         let own = own.into_iter().map(|image| OfferedOsImage {
             image: AddedOsImage {
                 image: OsImage {
@@ -27,30 +42,27 @@ impl ApiServer {
             },
             ..OfferedOsImage::default()
         });
-        let added = self.os_image_rows().await?.into_iter().map(offered);
+        let added = self.rows().await?.into_iter().map(offered);
         Ok(own.chain(added).collect())
     }
 
     /// Offers an OS image from now on, for the user of that name.
     ///
     /// Errors: Invalid; Conflict – one of the settings, or too many.
-    pub(crate) async fn add_os_image(
+    pub(crate) async fn add(
         &self,
         user: &str,
         params: OsImageParams,
     ) -> Result<OfferedOsImage, Error> {
         let image = rules::versions::os_image(params)?;
-        self.check_is_no_own_os_image(
-            &image.image.openshift_version,
-            image.image.cpu_architecture,
-        )?;
+        self.check_is_added(&image.image.openshift_version, image.image.cpu_architecture)?;
         let added = OsImageRow {
             image,
             added_by: user.to_owned(),
             added_at: service::clock::now(),
         };
         let is_added = tx("add OS image", async || {
-            let mut transaction = self.pool()?.begin().await?;
+            let mut transaction = self.db.pool()?.begin().await?;
             let is_added = os_images::put(&mut transaction, &added, ADDED_OS_IMAGES).await?;
             if is_added {
                 transaction.commit().await?;
@@ -62,26 +74,26 @@ impl ApiServer {
             let reason = format!("{ADDED_OS_IMAGES} OS images were added: remove one first");
             return Err(Error::conflict(reason));
         }
-        self.read_added_os_images().await?;
+        self.read_added().await?;
         Ok(offered(added))
     }
 
     /// Ends the offer of an added OS image: its discovery images cannot be downloaded any more.
     ///
     /// Errors: NotFound; Conflict – one of the settings.
-    pub(crate) async fn remove_os_image(
+    pub(crate) async fn remove(
         &self,
         version: &str,
         architecture: CpuArchitecture,
     ) -> Result<(), Error> {
         let architecture = rules::versions::architecture(architecture);
-        self.check_is_no_own_os_image(version, architecture)?;
+        self.check_is_added(version, architecture)?;
         let is_removed = tx("remove OS image", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             os_images::delete(&mut connection, version, architecture.as_str()).await
         })
         .await?;
-        self.read_added_os_images().await?;
+        self.read_added().await?;
         if is_removed {
             return Ok(());
         }
@@ -91,27 +103,23 @@ impl ApiServer {
     /// Takes over the added OS images, also those that another replica added.
     ///
     /// Errors: those of the database.
-    pub(crate) async fn read_added_os_images(&self) -> Result<(), Error> {
-        let rows = self.os_image_rows().await?.into_iter();
+    pub(crate) async fn read_added(&self) -> Result<(), Error> {
+        let rows = self.rows().await?.into_iter();
         let images = rows.map(|row| row.image).collect();
-        self.current_offer.set_added_os_images(images);
+        self.offer.set_added_os_images(images);
         Ok(())
     }
 
-    async fn os_image_rows(&self) -> Result<Vec<OsImageRow>, Error> {
+    async fn rows(&self) -> Result<Vec<OsImageRow>, Error> {
         tx("list OS images", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             os_images::list(&mut connection).await
         })
         .await
     }
 
-    fn check_is_no_own_os_image(
-        &self,
-        version: &str,
-        architecture: CpuArchitecture,
-    ) -> Result<(), Error> {
-        let own = self.current_offer.own_os_images();
+    fn check_is_added(&self, version: &str, architecture: CpuArchitecture) -> Result<(), Error> {
+        let own = self.offer.own_os_images();
         let is_own = own.iter().any(|image| {
             let own_architecture = rules::versions::architecture(image.cpu_architecture);
             image.openshift_version == version && own_architecture == architecture

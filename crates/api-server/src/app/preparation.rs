@@ -153,7 +153,7 @@ impl ApiServer {
         Ok(install::PreparationInput {
             snapshot: stored.snapshot.clone(),
             pull_secret: self.pull_secret(cluster.id).await?,
-            is_listed: self.offer().lists(&cluster.ocp_release_image),
+            is_listed: self.offer.get().lists(&cluster.ocp_release_image),
             infra_envs: self.infra_envs_of(stored).await?,
         })
     }
@@ -162,7 +162,7 @@ impl ApiServer {
     ///
     /// Errors: Invalid – neither; Unavailable – the signature store.
     pub(super) async fn check_release_image(&self, image: &str) -> Result<(), Error> {
-        let Err(refused) = self.offer().check_release_image(image) else {
+        let Err(refused) = self.offer.get().check_release_image(image) else {
             return Ok(());
         };
         match (refused, self.install.check_signed(image).await) {

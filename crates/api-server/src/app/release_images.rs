@@ -1,22 +1,39 @@
 //! Use cases of release images: those of the settings, and those that administrators added.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::versions::{CpuArchitecture, OfferedRelease, ReleaseImage, ReleaseImageParams};
 
-use super::ApiServer;
+use super::offer::CurrentOffer;
+use crate::db::Database;
 use crate::db::release_images::{self, AddedRelease};
 use crate::db::tx;
 
 /// Release images that may be added.
 pub(crate) const ADDED_RELEASES: i64 = 200;
 
-impl ApiServer {
+/// The release images on offer.
+#[derive(Debug)]
+pub(crate) struct ReleaseOffer {
+    db: Database,
+    offer: Arc<CurrentOffer>,
+    /// Those of the settings.
+    own: Vec<ReleaseImage>,
+}
+
+impl ReleaseOffer {
+    /// Offers `own` beside those in the database.
+    pub(super) fn new(db: Database, offer: Arc<CurrentOffer>, own: Vec<ReleaseImage>) -> Self {
+        Self { db, offer, own }
+    }
+
     /// All release images; those of the settings first.
     ///
     /// Errors: those of the database.
-    pub(crate) async fn release_images(&self) -> Result<Vec<OfferedRelease>, Error> {
-        let added = self.added_releases().await?;
-        let own = self.settings.release_images.0.iter();
+    pub(crate) async fn list(&self) -> Result<Vec<OfferedRelease>, Error> {
+        let added = self.added().await?;
+        let own = self.own.iter();
         let has_default = added.iter().any(|added| added.image.default);
         let own = own.map(|image| OfferedRelease {
             image: ReleaseImage {
@@ -38,7 +55,7 @@ impl ApiServer {
     /// Offers a release image from now on, for the user of that name.
     ///
     /// Errors: Invalid; Conflict – one of the settings, or too many.
-    pub(crate) async fn add_release_image(
+    pub(crate) async fn add(
         &self,
         user: &str,
         params: ReleaseImageParams,
@@ -51,7 +68,7 @@ impl ApiServer {
             added_at: service::clock::now(),
         };
         let is_added = tx("add release image", async || {
-            let mut transaction = self.pool()?.begin().await?;
+            let mut transaction = self.db.pool()?.begin().await?;
             let is_added = release_images::put(&mut transaction, &added, ADDED_RELEASES).await?;
             if is_added {
                 transaction.commit().await?;
@@ -63,7 +80,7 @@ impl ApiServer {
             let reason = format!("{ADDED_RELEASES} release images were added: remove one first");
             return Err(Error::conflict(reason));
         }
-        self.read_added_releases().await?;
+        self.read_added().await?;
         Ok(OfferedRelease {
             image: added.image,
             is_added: true,
@@ -75,18 +92,18 @@ impl ApiServer {
     /// Ends the offer of an added release image; clusters keep theirs.
     ///
     /// Errors: NotFound; Conflict – one of the settings.
-    pub(crate) async fn remove_release_image(
+    pub(crate) async fn remove(
         &self,
         version: &str,
         architecture: CpuArchitecture,
     ) -> Result<(), Error> {
         self.check_is_added(version, architecture)?;
         let is_removed = tx("remove release image", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             release_images::delete(&mut connection, version, architecture.as_str()).await
         })
         .await?;
-        self.read_added_releases().await?;
+        self.read_added().await?;
         if is_removed {
             return Ok(());
         }
@@ -96,25 +113,26 @@ impl ApiServer {
     /// Takes over the added release images, also those that another replica added.
     ///
     /// Errors: those of the database.
-    pub(crate) async fn read_added_releases(&self) -> Result<(), Error> {
-        let added = self.added_releases().await?;
+    pub(crate) async fn read_added(&self) -> Result<(), Error> {
+        let added = self.added().await?;
         let images: Vec<ReleaseImage> = added.into_iter().map(|added| added.image).collect();
-        self.current_offer.set_added_releases(images);
+        self.offer.set_added_releases(images);
         Ok(())
     }
 
-    async fn added_releases(&self) -> Result<Vec<AddedRelease>, Error> {
+    async fn added(&self) -> Result<Vec<AddedRelease>, Error> {
         tx("list release images", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             release_images::list(&mut connection).await
         })
         .await
     }
 
     fn check_is_added(&self, version: &str, architecture: CpuArchitecture) -> Result<(), Error> {
-        let mut own = self.settings.release_images.0.iter();
-        let is_own =
-            own.any(|image| image.version == version && image.cpu_architecture == architecture);
+        let is_own = self
+            .own
+            .iter()
+            .any(|image| image.version == version && image.cpu_architecture == architecture);
         if is_own {
             let reason = format!(
                 "{version} for {architecture} is in RELEASE_IMAGES: change the settings, and restart the server"

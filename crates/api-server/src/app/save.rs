@@ -14,9 +14,9 @@ use sqlx::PgConnection;
 
 use super::load::LoadedSnapshot;
 use super::transaction::{ClusterTransaction, LockScope, Refresh};
-use super::{ApiServer, StoredSnapshot, events};
+use super::{ApiServer, StoredSnapshot};
 use crate::db;
-use crate::db::{clusters, events as event_rows, hosts, infra_envs};
+use crate::db::{clusters, hosts, infra_envs};
 
 impl ApiServer {
     /// Stores the differences between `before` and the transaction's snapshot, and its side writes.
@@ -84,8 +84,7 @@ impl ApiServer {
             hosts::set_endpoint_secrets(connection, &self.keys().await, *infra_env, *host, secrets)
                 .await?;
         }
-        let records = events::to_record(&change.events, now);
-        event_rows::insert(connection, &records, self.event_limits, now).await?;
+        self.events.insert(connection, &change.events, now).await?;
         Ok(Arc::new(StoredSnapshot {
             revision,
             snapshot: change.snapshot,

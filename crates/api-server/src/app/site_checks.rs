@@ -12,8 +12,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
-use super::ApiServer;
+use super::offer::CurrentOffer;
 use crate::db::database_probe;
+use crate::install::RegistryAccess;
 use crate::settings::Settings;
 
 /// Age up to which a report is sent again.
@@ -27,9 +28,18 @@ const REQUIRED_MEMORY: u64 = 1024 * 1024 * 1024;
 const SERVICES: &str = "DOCTOR_SERVICES";
 const PUBLISHED: &str = "DOCTOR_PUBLISHED";
 
+/// Checks of the site.
+#[derive(Debug)]
+pub(crate) struct SiteChecks {
+    settings: Arc<Settings>,
+    offer: Arc<CurrentOffer>,
+    registry: RegistryAccess,
+    reports: SiteReports,
+}
+
 /// The last report. The lock is held during a run: callers that arrive meanwhile get its report.
 #[derive(Debug, Default)]
-pub(super) struct SiteReports(Mutex<Option<(Instant, Arc<DoctorReport>)>>);
+struct SiteReports(Mutex<Option<(Instant, Arc<DoctorReport>)>>);
 
 impl SiteReports {
     /// The last report, or that of `run` when it is too old.
@@ -46,22 +56,36 @@ impl SiteReports {
     }
 }
 
-impl ApiServer {
+impl SiteChecks {
+    /// Checks of a site with these settings, whose registries are reached by `registry`.
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        offer: Arc<CurrentOffer>,
+        registry: RegistryAccess,
+    ) -> Self {
+        Self {
+            settings,
+            offer,
+            registry,
+            reports: SiteReports::default(),
+        }
+    }
+
     /// Results of the checks, at most 30 seconds old.
-    pub(crate) async fn site_report(&self) -> Arc<DoctorReport> {
-        let app = self.clone();
+    pub(crate) async fn report(self: &Arc<Self>) -> Arc<DoctorReport> {
+        let checks = Arc::clone(self);
         // A task of its own: a client that leaves does not end the run of the others, and of its next request.
         let run = tokio::spawn(async move {
-            let run = async { doctor::run(app.site_facts()).await };
-            app.site_reports.get(run).await
+            let run = async { doctor::run(checks.facts()).await };
+            checks.reports.get(run).await
         });
         run.await.unwrap_or_default()
     }
 
-    fn site_facts(&self) -> SiteFacts {
+    fn facts(&self) -> SiteFacts {
         let settings = &self.settings;
-        let offer = self.offer();
-        let access = self.install.registry_access();
+        let offer = self.offer.get();
+        let access = &self.registry;
         let mut ca = access.ca_pem.clone().unwrap_or_default();
         let mut mirrors = oci_client::Mirrors::default();
         if let Some(found) = &access.mirrors {

@@ -75,7 +75,7 @@ impl ApiServer {
     ) -> Result<(), Error> {
         let version = Some(infra_env.openshift_version.as_str()).filter(|text| !text.is_empty());
         let architecture = infra_env.cpu_architecture.unwrap_or_default();
-        let offer = self.offer();
+        let offer = self.offer.get();
         let image = rules::versions::find_os_image(&offer.os_images, version, architecture);
         let Ok(image) = image else {
             return Ok(());

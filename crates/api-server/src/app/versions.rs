@@ -3,50 +3,47 @@
 use std::collections::BTreeMap;
 
 use model::versions::{ListVersions, OpenshiftVersion};
+use rules::Offer;
 use rules::versions::Query;
 
-use super::ApiServer;
+use crate::settings::Settings;
 
-impl ApiServer {
-    /// Installable versions: those of the release images, and those of the setting PLATFORM_VERSIONS.
-    pub(crate) fn versions(&self, query: &Query) -> BTreeMap<String, OpenshiftVersion> {
-        let offer = self.offer();
-        let mut versions = rules::versions::listing(&offer.releases, &offer.os_images, query);
-        for (selector, version) in &offer.platform_versions {
-            let matches = query.version.as_ref().is_none_or(|part| {
-                selector.contains(part.as_str()) || version.display_name.contains(part.as_str())
-            });
-            if matches {
-                versions.insert(selector.clone(), version.clone());
-            }
+/// Installable versions: those of the release images, and those of the setting PLATFORM_VERSIONS.
+pub(crate) fn versions(offer: &Offer, query: &Query) -> BTreeMap<String, OpenshiftVersion> {
+    let mut versions = rules::versions::listing(&offer.releases, &offer.os_images, query);
+    for (selector, version) in &offer.platform_versions {
+        let matches = query.version.as_ref().is_none_or(|part| {
+            selector.contains(part.as_str()) || version.display_name.contains(part.as_str())
+        });
+        if matches {
+            versions.insert(selector.clone(), version.clone());
         }
-        // The default of PLATFORM_VERSIONS overrides that of the release images.
-        let chosen = offer
-            .platform_versions
-            .iter()
-            .find(|(_, version)| version.default);
-        if let Some((selector, _)) = chosen {
-            for (key, version) in &mut versions {
-                version.default = key == selector;
-            }
-        }
-        versions
     }
-
-    /// Images and versions of the components.
-    pub(crate) fn components(&self) -> ListVersions {
-        let settings = &self.settings;
-        let versions = [
-            ("assisted-installer-service", &settings.self_version),
-            ("discovery-agent", &settings.agent_docker_image),
-            ("assisted-installer", &settings.installer_image),
-            ("assisted-installer-controller", &settings.controller_image),
-        ];
-        ListVersions {
-            versions: versions
-                .map(|(name, image)| (name.to_owned(), image.clone()))
-                .into(),
-            release_tag: settings.release_tag.clone(),
+    // The default of PLATFORM_VERSIONS overrides that of the release images.
+    let chosen = offer
+        .platform_versions
+        .iter()
+        .find(|(_, version)| version.default);
+    if let Some((selector, _)) = chosen {
+        for (key, version) in &mut versions {
+            version.default = key == selector;
         }
+    }
+    versions
+}
+
+/// Images and versions of the components.
+pub(crate) fn components(settings: &Settings) -> ListVersions {
+    let versions = [
+        ("assisted-installer-service", &settings.self_version),
+        ("discovery-agent", &settings.agent_docker_image),
+        ("assisted-installer", &settings.installer_image),
+        ("assisted-installer-controller", &settings.controller_image),
+    ];
+    ListVersions {
+        versions: versions
+            .map(|(name, image)| (name.to_owned(), image.clone()))
+            .into(),
+        release_tag: settings.release_tag.clone(),
     }
 }

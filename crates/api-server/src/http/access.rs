@@ -31,7 +31,7 @@ pub(crate) async fn check_access(
         Ok(caller) => caller,
         Err(refusal) => return ApiError::Domain(refusal).into_response(),
     };
-    let record = audit::begin(&app, operation, &caller, &parts, (ids, host));
+    let record = audit::begin(&app.audit, operation, &caller, &parts, (ids, host));
     let response = match app.check_reach(&caller, operation, ids).await {
         Ok(()) => {
             parts.extensions.insert(caller);

@@ -1,5 +1,7 @@
 //! The audit log: its records around changes, and its export.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -13,9 +15,8 @@ use service::layers::RequestId;
 use super::dry_run;
 use super::error::ApiError;
 use super::query::Query;
-use crate::app::ApiServer;
 use crate::app::access::PathIds;
-use crate::app::audit::{PendingRecord, json_lines};
+use crate::app::audit::{AuditQueue, AuditRecords, PendingRecord, json_lines};
 use crate::auth::{Caller, OwnedResource};
 use crate::operations::{Operation, ResponseContent};
 
@@ -29,7 +30,7 @@ pub(crate) struct Created(pub(crate) OwnedResource);
 /// The record of a change by a user; none for reads, dry runs, and changes by hosts and clusters, whose replies would
 /// push out those of users: without authentication their caller is the administrator, too.
 pub(super) fn begin(
-    app: &ApiServer,
+    queue: &Arc<AuditQueue>,
     operation: &Operation,
     caller: &Caller,
     parts: &Parts,
@@ -60,7 +61,7 @@ pub(super) fn begin(
         request_id: parts.extensions.get::<RequestId>().map(|id| id.0),
         ..AuditRecord::default()
     };
-    Some(PendingRecord::new(app.clone(), record))
+    Some(PendingRecord::new(Arc::clone(queue), record))
 }
 
 /// Writes the record with its outcome.
@@ -80,11 +81,11 @@ pub(super) fn end(pending: PendingRecord, response: &Response) -> impl Future<Ou
 
 /// One JSON object per line, oldest first: all records, or those with ids above `after`.
 pub(crate) async fn export(
-    State(app): State<ApiServer>,
+    State(records): State<Arc<AuditRecords>>,
     query: Query,
 ) -> Result<Response, ApiError> {
     let after = query.integer("after")?.unwrap_or(0);
-    let pages = app.audit_records(after);
+    let pages = records.since(after);
     let lines = pages.map_ok(|page| Bytes::from(json_lines(page.iter())));
     let kind = ResponseContent::JsonLines.media_type();
     Ok(([(CONTENT_TYPE, kind)], Body::from_stream(lines)).into_response())

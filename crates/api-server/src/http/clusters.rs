@@ -1,5 +1,7 @@
 //! Handlers of clusters.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -17,6 +19,7 @@ use super::extract::{InCluster, JsonBody};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::clusters::ClusterListing;
+use crate::app::offer::CurrentOffer;
 use crate::auth::{Caller, OwnedResource};
 
 /// A new cluster.
@@ -145,8 +148,10 @@ pub(crate) async fn hosts(
     Ok(Json(hosts))
 }
 
-pub(crate) async fn default_config(State(app): State<ApiServer>) -> Json<ClusterDefaultConfig> {
-    Json(rules::cluster::create::default_config(&app.offer()))
+pub(crate) async fn default_config(
+    State(offer): State<Arc<CurrentOffer>>,
+) -> Json<ClusterDefaultConfig> {
+    Json(rules::cluster::create::default_config(&offer.get()))
 }
 
 pub(crate) async fn preflight_requirements(

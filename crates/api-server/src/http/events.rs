@@ -1,6 +1,7 @@
 //! Handlers of events.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -18,6 +19,9 @@ use super::extract::JsonBody;
 use super::paged_list::paged_list;
 use super::query::Query;
 use crate::app::ApiServer;
+use crate::app::change_stream::ChangeStreams;
+use crate::app::event_stream::EventStreams;
+use crate::app::events::Events;
 use crate::auth::Caller;
 use crate::db::EventFilter;
 
@@ -42,22 +46,23 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn list(
     State(app): State<ApiServer>,
+    State(events): State<Arc<Events>>,
     caller: Caller,
     query: Query,
 ) -> Result<(HeaderMap, Response), ApiError> {
     let filter = filter(&query)?;
     app.check_events(&caller, &filter).await?;
-    let (ids, counts) = app.event_ids(&filter).await?;
+    let (ids, counts) = events.ids(&filter).await?;
     let mut headers = HeaderMap::new();
     for (name, count) in SEVERITY_COUNTS.into_iter().zip(counts.by_severity) {
         headers.insert(name, HeaderValue::from(count));
     }
     headers.insert(EVENT_COUNT, HeaderValue::from(counts.chosen));
-    let events = paged_list(ids, move |ids| {
-        let app = app.clone();
-        async move { app.page_of_events(&ids).await }
+    let list = paged_list(ids, move |ids| {
+        let events = Arc::clone(&events);
+        async move { events.page(&ids).await }
     });
-    Ok((headers, events.await?))
+    Ok((headers, list.await?))
 }
 
 /// Server-sent events, one for each event of the filter: `id` resumes the stream in `Last-Event-ID`, `data` is the event
@@ -65,6 +70,8 @@ pub(crate) async fn list(
 /// without an event.
 pub(crate) async fn stream(
     State(app): State<ApiServer>,
+    State(event_streams): State<Arc<EventStreams>>,
+    State(change_streams): State<Arc<ChangeStreams>>,
     Extension(client): Extension<ClientAddress>,
     caller: Caller,
     query: Query,
@@ -80,13 +87,13 @@ pub(crate) async fn stream(
     app.check_events(&caller, &filter).await?;
     let changes = query
         .flag("changes")
-        .then(|| app.stream_changes(filter.clone()));
+        .then(|| change_streams.open(filter.clone()));
     let changes = stream::iter(changes).flatten().map(|change| {
         let event = sse::Event::default().event(CHANGE);
         let text = serde_json::to_string(&change).unwrap_or_default();
         Ok(event.data(text))
     });
-    let events = app.stream_events(client, &caller, filter, resumed.transpose()?);
+    let events = event_streams.open(client, &caller, filter, resumed.transpose()?);
     let events = events.await?.map(|streamed| {
         let event = sse::Event::default().id(streamed.mark.to_string());
         // Events are texts, ids and times: printing them cannot fail.
@@ -147,6 +154,7 @@ fn filter(query: &Query) -> Result<EventFilter, ApiError> {
 
 pub(crate) async fn trigger(
     State(app): State<ApiServer>,
+    State(events): State<Arc<Events>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<StatusCode, ApiError> {
@@ -161,6 +169,6 @@ pub(crate) async fn trigger(
     }
     app.check_event(&caller, &event).await?;
     event.category.get_or_insert(EventCategory::User);
-    app.trigger_event(event).await?;
+    events.trigger(event).await?;
     Ok(StatusCode::CREATED)
 }

@@ -1,5 +1,7 @@
 //! Handlers of jobs and archives.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,13 +11,12 @@ use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{JsonBody, OfJob};
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::jobs::LISTED_JOBS;
+use crate::app::jobs::{Jobs, LISTED_JOBS};
 use crate::auth::Caller;
 use crate::rehearse;
 
-pub(crate) async fn archives(State(app): State<ApiServer>) -> Result<Json<ArchiveList>, ApiError> {
-    Ok(Json(app.archives().await?))
+pub(crate) async fn archives(State(jobs): State<Arc<Jobs>>) -> Result<Json<ArchiveList>, ApiError> {
+    Ok(Json(jobs.archives().await?))
 }
 
 pub(crate) async fn rehearsal_options() -> Json<RehearsalOptions> {
@@ -23,17 +24,17 @@ pub(crate) async fn rehearsal_options() -> Json<RehearsalOptions> {
 }
 
 pub(crate) async fn create(
-    State(app): State<ApiServer>,
+    State(jobs): State<Arc<Jobs>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<Job>), ApiError> {
     let params: JobCreateParams = body.parse("job-create-params")?;
-    let job = app.create_job(caller.user_name(), params).await?;
+    let job = jobs.create(caller.user_name(), params).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(jobs): State<Arc<Jobs>>,
     query: Query,
 ) -> Result<Json<Vec<Job>>, ApiError> {
     let limit = query.integer("limit")?.unwrap_or(LISTED_JOBS);
@@ -48,39 +49,39 @@ pub(crate) async fn list(
     if kinds.is_empty() {
         kinds = JobKind::ALL.to_vec();
     }
-    Ok(Json(app.list_jobs(&kinds, limit).await?))
+    Ok(Json(jobs.list(&kinds, limit).await?))
 }
 
 pub(crate) async fn get(
-    State(app): State<ApiServer>,
+    State(jobs): State<Arc<Jobs>>,
     OfJob(id): OfJob,
 ) -> Result<Json<Job>, ApiError> {
-    Ok(Json(app.job(id).await?))
+    Ok(Json(jobs.get(id).await?))
 }
 
 pub(crate) async fn cancel(
-    State(app): State<ApiServer>,
+    State(jobs): State<Arc<Jobs>>,
     OfJob(id): OfJob,
 ) -> Result<(StatusCode, Json<Job>), ApiError> {
-    Ok((StatusCode::ACCEPTED, Json(app.cancel_job(id).await?)))
+    Ok((StatusCode::ACCEPTED, Json(jobs.cancel(id).await?)))
 }
 
 pub(crate) async fn delete(
-    State(app): State<ApiServer>,
+    State(jobs): State<Arc<Jobs>>,
     OfJob(id): OfJob,
 ) -> Result<StatusCode, ApiError> {
-    app.delete_job(id).await?;
+    jobs.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn file(
-    State(app): State<ApiServer>,
+    State(jobs): State<Arc<Jobs>>,
     OfJob(id): OfJob,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let Some(name) = query.text("file_name") else {
         return Err(ApiError::parameter("file_name", "query", "is required"));
     };
-    let content = app.job_file(id, name).await?;
+    let content = jobs.file(id, name).await?;
     Ok(FileResponse::bytes(name, content))
 }

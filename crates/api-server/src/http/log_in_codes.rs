@@ -1,12 +1,14 @@
 //! Handler of log-in links, for the web UI's server.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
 use super::extract::JsonBody;
-use crate::app::ApiServer;
+use crate::app::log_in_codes::LogInLinks;
 
 /// The code of a link.
 #[derive(Deserialize)]
@@ -21,10 +23,10 @@ pub(crate) struct IssuedToken {
 }
 
 pub(crate) async fn redeem(
-    State(app): State<ApiServer>,
+    State(links): State<Arc<LogInLinks>>,
     body: JsonBody,
 ) -> Result<Json<IssuedToken>, ApiError> {
     let LogInCode { code } = body.parse("log-in-code")?;
-    let token = app.redeem_log_in_code(&code).await?;
+    let token = links.redeem(&code).await?;
     Ok(Json(IssuedToken { token }))
 }

@@ -1,5 +1,7 @@
 //! Handlers of release images.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -8,32 +10,32 @@ use model::versions::{CpuArchitecture, OfferedRelease, ReleaseImageParams};
 use super::error::ApiError;
 use super::extract::{JsonBody, OfVersion};
 use super::query::Query;
-use crate::app::ApiServer;
+use crate::app::release_images::ReleaseOffer;
 use crate::auth::Caller;
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(images): State<Arc<ReleaseOffer>>,
 ) -> Result<Json<Vec<OfferedRelease>>, ApiError> {
-    Ok(Json(app.release_images().await?))
+    Ok(Json(images.list().await?))
 }
 
 pub(crate) async fn add(
-    State(app): State<ApiServer>,
+    State(images): State<Arc<ReleaseOffer>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<OfferedRelease>), ApiError> {
     let params: ReleaseImageParams = body.parse("release-image-params")?;
-    let added = app.add_release_image(caller.user_name(), params).await?;
+    let added = images.add(caller.user_name(), params).await?;
     Ok((StatusCode::CREATED, Json(added)))
 }
 
 pub(crate) async fn remove(
-    State(app): State<ApiServer>,
+    State(images): State<Arc<ReleaseOffer>>,
     OfVersion(version): OfVersion,
     query: Query,
 ) -> Result<StatusCode, ApiError> {
     let architecture = query.some_of::<CpuArchitecture>("cpu_architecture")?;
     let architecture = architecture.first().copied().unwrap_or_default();
-    app.remove_release_image(&version, architecture).await?;
+    images.remove(&version, architecture).await?;
     Ok(StatusCode::NO_CONTENT)
 }

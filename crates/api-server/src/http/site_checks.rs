@@ -6,9 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use doctor::DoctorReport;
 
-use crate::app::ApiServer;
+use crate::app::site_checks::SiteChecks;
 
 /// Results of the checks that are possible from here, at most a few seconds old.
-pub(crate) async fn get(State(app): State<ApiServer>) -> Json<Arc<DoctorReport>> {
-    Json(app.site_report().await)
+pub(crate) async fn get(State(checks): State<Arc<SiteChecks>>) -> Json<Arc<DoctorReport>> {
+    Json(checks.report().await)
 }

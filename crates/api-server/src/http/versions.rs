@@ -1,6 +1,7 @@
 //! Handlers of versions and components.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -8,27 +9,33 @@ use model::domains::ManagedDomain;
 use model::versions::{ListVersions, OpenshiftVersion, ReleaseSource};
 
 use super::query::Query;
-use crate::app::ApiServer;
+use crate::app::offer::CurrentOffer;
+use crate::app::versions;
+use crate::settings::Settings;
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(offer): State<Arc<CurrentOffer>>,
     query: Query,
 ) -> Json<BTreeMap<String, OpenshiftVersion>> {
     let query = rules::versions::Query {
         version: query.text("version").map(str::to_owned),
         only_latest: query.flag("only_latest"),
     };
-    Json(app.versions(&query))
+    Json(versions::versions(&offer.get(), &query))
 }
 
-pub(crate) async fn components(State(app): State<ApiServer>) -> Json<ListVersions> {
-    Json(app.components())
+pub(crate) async fn components(State(settings): State<Arc<Settings>>) -> Json<ListVersions> {
+    Json(versions::components(&settings))
 }
 
-pub(crate) async fn release_sources(State(app): State<ApiServer>) -> Json<Vec<ReleaseSource>> {
-    Json(app.settings.release_sources.0.clone())
+pub(crate) async fn release_sources(
+    State(settings): State<Arc<Settings>>,
+) -> Json<Vec<ReleaseSource>> {
+    Json(settings.release_sources.0.clone())
 }
 
-pub(crate) async fn managed_domains(State(app): State<ApiServer>) -> Json<Vec<ManagedDomain>> {
-    Json(app.settings.base_dns_domains.0.clone())
+pub(crate) async fn managed_domains(
+    State(settings): State<Arc<Settings>>,
+) -> Json<Vec<ManagedDomain>> {
+    Json(settings.base_dns_domains.0.clone())
 }

@@ -5,17 +5,19 @@ use std::time::Duration;
 use service::CancellationToken;
 
 use super::pause::pause;
-use crate::app::ApiServer;
+use crate::app::os_images::OsImageOffer;
+use crate::app::release_images::ReleaseOffer;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown`.
-pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
+pub(super) async fn run(
+    releases: &ReleaseOffer,
+    os_images: &OsImageOffer,
+    shutdown: &CancellationToken,
+) {
     loop {
-        for read in [
-            app.read_added_releases().await,
-            app.read_added_os_images().await,
-        ] {
+        for read in [releases.read_added().await, os_images.read_added().await] {
             if let Err(error) = read {
                 tracing::debug!(error = error.chain(), "added images not read, retrying");
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use service::CancellationToken;
 
 use super::pause::pause;
-use crate::app::ApiServer;
+use crate::app::change_stream::ChangeStreams;
 
 /// Interval of reads while a stream is open: people see a change within a second.
 const INTERVAL: Duration = Duration::from_millis(300);
@@ -13,9 +13,9 @@ const INTERVAL: Duration = Duration::from_millis(300);
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Reads until `shutdown`.
-pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
+pub(super) async fn run(streams: &ChangeStreams, shutdown: &CancellationToken) {
     loop {
-        let wait = match app.read_new_changes().await {
+        let wait = match streams.read_new().await {
             Ok(()) => INTERVAL,
             Err(error) => {
                 tracing::debug!(error = error.chain(), "new changes not read, retrying");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use service::CancellationToken;
 
 use super::pause::pause;
-use crate::app::ApiServer;
+use crate::app::event_stream::EventStreams;
 
 /// Least interval of reads: a burst of events is read together.
 const COALESCE: Duration = Duration::from_millis(10);
@@ -15,15 +15,15 @@ const GAP_INTERVAL: Duration = Duration::from_millis(250);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Reads until `shutdown`, which ends all streams.
-pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
+pub(super) async fn run(streams: &EventStreams, shutdown: &CancellationToken) {
     let mut interval = POLL_INTERVAL;
     loop {
         tokio::select! {
             () = shutdown.cancelled() => break,
-            () = app.event_streams.wake.notified() => {}
+            () = streams.wake.notified() => {}
             () = tokio::time::sleep(interval) => {}
         }
-        interval = match app.read_new_events().await {
+        interval = match streams.read_new().await {
             Ok(true) => GAP_INTERVAL,
             Ok(false) => POLL_INTERVAL,
             Err(error) => {
@@ -35,5 +35,5 @@ pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
             break;
         }
     }
-    app.event_streams.close().await;
+    streams.close().await;
 }

@@ -1,26 +1,27 @@
 //! Runs jobs, also those that a crashed replica left behind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use service::CancellationToken;
 
-use crate::app::ApiServer;
+use crate::app::jobs::Jobs;
 use crate::db::jobs::JobRunner;
 
 /// Poll interval without a new job of this process: another replica may have crashed during one.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown`. A running job is left to another replica or the next start.
-pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
+pub(super) async fn run(jobs: &Arc<Jobs>, shutdown: &CancellationToken) {
     tokio::join!(
-        run_one(app, JobRunner::Archives, shutdown),
-        run_one(app, JobRunner::Rehearsals, shutdown),
+        run_one(jobs, JobRunner::Archives, shutdown),
+        run_one(jobs, JobRunner::Rehearsals, shutdown),
     );
 }
 
-async fn run_one(app: &ApiServer, runner: JobRunner, shutdown: &CancellationToken) {
+async fn run_one(jobs: &Arc<Jobs>, runner: JobRunner, shutdown: &CancellationToken) {
     loop {
-        let running = shutdown.run_until_cancelled(app.run_due_jobs(runner)).await;
+        let running = shutdown.run_until_cancelled(jobs.run_due(runner)).await;
         match running {
             None => return,
             Some(Ok(())) => {}
@@ -30,7 +31,7 @@ async fn run_one(app: &ApiServer, runner: JobRunner, shutdown: &CancellationToke
         }
         tokio::select! {
             () = shutdown.cancelled() => return,
-            () = app.runner(runner).notified() => {}
+            () = jobs.due(runner).notified() => {}
             () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }

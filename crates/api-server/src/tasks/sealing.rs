@@ -5,7 +5,9 @@ use std::time::Duration;
 use service::CancellationToken;
 
 use super::pause::pause;
-use crate::app::ApiServer;
+use crate::app::sealing::seal_secrets;
+use crate::db::Database;
+use crate::files::FileStore;
 
 /// Interval of looking at the key file.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -13,10 +15,10 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_mins(1);
 
 /// Runs until `shutdown`.
-pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
+pub(super) async fn run(db: &Database, files: &FileStore, shutdown: &CancellationToken) {
     loop {
         let sealed = tokio::select! {
-            sealed = app.seal_secrets() => sealed,
+            sealed = seal_secrets(db, files) => sealed,
             () = shutdown.cancelled() => return,
         };
         let wait = match sealed {
