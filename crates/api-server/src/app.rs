@@ -53,7 +53,7 @@ mod save;
 pub(crate) mod sealing;
 pub(crate) mod site_checks;
 mod steps;
-mod token_validity;
+pub(crate) mod token_validity;
 pub(crate) mod transaction;
 mod url_tokens;
 pub(crate) mod versions;
@@ -70,12 +70,14 @@ use sqlx::PgPool;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
+use access::AccessControl;
 use audit::{AuditQueue, AuditRecords};
 pub(crate) use cache::StoredSnapshot;
 use change_stream::ChangeStreams;
 use event_stream::EventStreams;
 use events::Events;
 use jobs::Jobs;
+use links::Links;
 use log_in_codes::LogInLinks;
 use offer::CurrentOffer;
 use os_images::OsImageOffer;
@@ -83,6 +85,7 @@ pub(crate) use preparation::PreparationAttempt;
 use release_images::ReleaseOffer;
 use site_checks::SiteChecks;
 pub(crate) use site_checks::remote_services;
+use token_validity::InfraEnvTokens;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::auth::Authentication;
@@ -105,6 +108,9 @@ pub(crate) struct ServerState {
     pub(crate) settings: Arc<Settings>,
     /// Verification of credentials.
     pub(crate) auth: Arc<Authentication>,
+    access: Arc<AccessControl>,
+    tokens: Arc<InfraEnvTokens>,
+    links: Arc<Links>,
     /// Parameters of the rules, from the settings.
     pub(crate) policy: InstallationPolicy,
     pub(crate) offer: Arc<CurrentOffer>,
@@ -142,8 +148,6 @@ pub(crate) struct ServerState {
     encoded: encoded::EncodedClusters,
     /// Infra-envs of polls, valid while their version is the database's.
     infra_envs: infra_envs::InfraEnvCache,
-    /// Generations of tokens.
-    token_generations: token_validity::TokenGenerations,
     /// Mutex of each cluster or pool host: one change at a time in this process.
     changing: KeyedMutex<uuid::Uuid>,
     /// Changes of single hosts, which share transactions.
@@ -177,6 +181,19 @@ impl ApiServer {
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
         let (settings, auth, offer) = (Arc::new(settings), Arc::new(auth), Arc::new(offer));
         let db = Database::new(&settings, Resolver::system(), store.keyring().clone());
+        let tokens = InfraEnvTokens::new(db.clone(), Arc::clone(&auth), &settings);
+        let (tokens, links) = (
+            Arc::new(tokens),
+            Links::new(db.clone(), settings.base_url()),
+        );
+        let links = Arc::new(links);
+        let access = AccessControl::new(
+            db.clone(),
+            Arc::clone(&auth),
+            Arc::clone(&tokens),
+            Arc::clone(&links),
+            settings.enable_org_tenancy,
+        );
         let own_releases = settings.release_images.0.clone();
         Self(Arc::new(ServerState {
             policy: settings.policy(),
@@ -199,7 +216,10 @@ impl ApiServer {
                 Arc::clone(&offer),
                 install.registry_access().clone(),
             )),
+            access: Arc::new(access),
             auth,
+            tokens,
+            links,
             offer,
             db,
             settings,
@@ -216,7 +236,6 @@ impl ApiServer {
             repeated_replies: repeated_replies::RepeatedReplies::default(),
             encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),
-            token_generations: token_validity::TokenGenerations::default(),
             changing: KeyedMutex::default(),
             host_changes: host_changes::HostChanges::default(),
             loads: KeyedMutex::default(),
@@ -267,15 +286,19 @@ macro_rules! extracted {
 }
 
 extracted! {
+    access: Arc<AccessControl>,
+    audit: Arc<AuditQueue>,
     audit_records: Arc<AuditRecords>,
     change_streams: Arc<ChangeStreams>,
     event_streams: Arc<EventStreams>,
     events: Arc<Events>,
     jobs: Arc<Jobs>,
+    links: Arc<Links>,
     log_in_links: Arc<LogInLinks>,
     offer: Arc<CurrentOffer>,
     os_images: Arc<OsImageOffer>,
     releases: Arc<ReleaseOffer>,
     settings: Arc<Settings>,
     site_checks: Arc<SiteChecks>,
+    tokens: Arc<InfraEnvTokens>,
 }

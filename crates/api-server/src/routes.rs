@@ -1,9 +1,10 @@
 //! Route table: the handler of each operation.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRef as _, Request, State};
 use axum::http::{Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +16,7 @@ use tower_http::compression::{CompressionLayer, CompressionLevel};
 
 use crate::app::ApiServer;
 use crate::app::request::{self, RequestProperties};
-use crate::http::access::check_access;
+use crate::http::access::{AccessLayer, check_access};
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
@@ -251,7 +252,11 @@ fn path_router(app: &ApiServer, operations: &[&'static Operation]) -> MethodRout
                 }
             },
         ));
-        let state = (app.clone(), operation);
+        let state = AccessLayer {
+            access: Arc::from_ref(app),
+            audit: Arc::from_ref(app),
+            operation,
+        };
         router =
             router.merge(negotiated.layer(middleware::from_fn_with_state(state, check_access)));
     }

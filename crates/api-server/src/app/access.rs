@@ -2,18 +2,21 @@
 //!
 //! Invariant: a resource out of a caller's reach looks like an unknown one.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::events::Event;
 use model::ids::{ClusterId, InfraEnvId};
 use rules::input::cloud_token;
 use secrecy::ExposeSecret as _;
 
-use super::ApiServer;
-use super::links::SentLink;
+use super::links::{Links, SentLink};
+use super::token_validity::InfraEnvTokens;
 use crate::auth::{
-    AgentToken, Caller, OwnedResource, TokenUser, UrlTokens, forbidden, unauthenticated,
+    AgentToken, Authentication, Caller, OwnedResource, TokenUser, UrlTokens, forbidden,
+    unauthenticated,
 };
-use crate::db::{EventFilter, access, tx};
+use crate::db::{Database, EventFilter, access, tx};
 use crate::operations::Operation;
 use crate::operations::access::{OWN, Role, Scheme};
 
@@ -49,7 +52,35 @@ impl PathIds {
     }
 }
 
-impl ApiServer {
+/// Access of callers: their identity, and the records that they reach.
+#[derive(Debug)]
+pub(crate) struct AccessControl {
+    db: Database,
+    auth: Arc<Authentication>,
+    tokens: Arc<InfraEnvTokens>,
+    links: Arc<Links>,
+    /// `ENABLE_ORG_TENANCY`: an organisation owns the records of its users; each of them reads all.
+    has_organisations: bool,
+}
+
+impl AccessControl {
+    /// Access by credentials of `auth`, tokens of infra-envs, and links.
+    pub(super) fn new(
+        db: Database,
+        auth: Arc<Authentication>,
+        tokens: Arc<InfraEnvTokens>,
+        links: Arc<Links>,
+        has_organisations: bool,
+    ) -> Self {
+        Self {
+            db,
+            auth,
+            tokens,
+            links,
+            has_organisations,
+        }
+    }
+
     /// The caller by the first valid credential.
     ///
     /// Errors: Unauthenticated – no valid one; Forbidden – one of another kind, a changed or expired link.
@@ -86,22 +117,27 @@ impl ApiServer {
         let now_s = service::clock::now().timestamp();
         match scheme {
             Scheme::User => self.auth.user(text, now_s).await,
-            Scheme::Agent => self.unless_withdrawn(self.auth.agent(text, now_s)?).await,
-            Scheme::Url => self.unless_withdrawn(self.auth.url(text, now_s)?).await,
+            Scheme::Agent => {
+                let caller = self.auth.agent(text, now_s)?;
+                self.tokens.unless_withdrawn(caller).await
+            }
+            Scheme::Url => {
+                let caller = self.auth.url(text, now_s)?;
+                self.tokens.unless_withdrawn(caller).await
+            }
             Scheme::Watcher => self.auth.watcher(text, now_s),
             Scheme::Image | Scheme::ImageUrl
                 if self.auth.url_tokens() == UrlTokens::ImageTokens =>
             {
-                self.verify_image_token(text, now_s)
-                    .await
-                    .map(Caller::Image)
+                let verified = self.tokens.verify_image_token(text, now_s).await;
+                verified.map(Caller::Image)
             }
             Scheme::Image | Scheme::ImageUrl => {
                 Err(unauthenticated("this server issues no tokens of images"))
             }
             Scheme::Link => {
                 let cluster = ids.cluster.ok_or_else(|| unauthenticated(MISSING))?;
-                self.check_link(cluster, link).await?;
+                self.links.check(cluster, link).await?;
                 Ok(Caller::Link)
             }
         }
@@ -192,7 +228,7 @@ impl ApiServer {
             return Ok(());
         }
         let owner = tx("read owner", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             match resource {
                 OwnedResource::Cluster(id) => access::owner_of_cluster(&mut connection, id).await,
                 OwnedResource::InfraEnv(id) => {
@@ -215,7 +251,7 @@ impl ApiServer {
     }
 
     fn shares_organisation(&self, user: &TokenUser, org_id: &str) -> bool {
-        self.settings.enable_org_tenancy && !org_id.is_empty() && user.org_id == org_id
+        self.has_organisations && !org_id.is_empty() && user.org_id == org_id
     }
 
     /// Whether a listing for the caller includes a record of that owner.
@@ -228,10 +264,20 @@ impl ApiServer {
         }
     }
 
+    /// The owner of the records that the caller creates: its organisation with `ENABLE_ORG_TENANCY`, else itself. Empty
+    /// without an issuer of tokens: then everything has one owner, whose share is the whole.
+    pub(super) fn owner<'a>(&self, caller: &'a Caller) -> &'a str {
+        match caller.owner() {
+            Some(user) if self.has_organisations && !user.org_id.is_empty() => &user.org_id,
+            Some(user) => &user.name,
+            None => "",
+        }
+    }
+
     async fn check_pull_secret(&self, token: &str, resource: OwnedResource) -> Result<(), Error> {
-        let keys = self.keys().await;
+        let keys = self.db.keys().await;
         let secrets = tx("read pull secrets", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             match resource {
                 OwnedResource::Cluster(id) => {
                     access::pull_secrets_of_cluster(&mut connection, &keys, id).await
@@ -325,7 +371,7 @@ impl ApiServer {
             _ => return Ok(false),
         };
         tx("check access of agent", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             access::shares_hosts(&mut connection, infra_env, cluster).await
         })
         .await

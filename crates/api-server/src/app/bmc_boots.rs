@@ -182,7 +182,11 @@ impl ApiServer {
             return Err(Error::not_found("cluster of infra-env", id));
         }
         infra_env.download_url.clear();
-        self.renew_download_url(&mut infra_env, caller).await?;
+        let offer = self.offer.get();
+        let renewing = self
+            .tokens
+            .renew_download_url(&offer, &mut infra_env, caller);
+        renewing.await?;
         if infra_env.download_url.is_empty() {
             let version = &infra_env.openshift_version;
             return Err(Error::conflict(format!(

@@ -71,7 +71,7 @@ impl ApiServer {
         caller: &Caller,
         params: ClusterCreateParams,
     ) -> Result<Cluster, Error> {
-        self.check_agents_token(&params.pull_secret)?;
+        self.access.check_agents_token(&params.pull_secret)?;
         let now = service::clock::now();
         let pull_secret = params.pull_secret.clone();
         let ctx = rules::cluster::create::CreateContext {
@@ -122,7 +122,10 @@ impl ApiServer {
             &self.policy,
             now,
         ));
-        let (owner, bound) = (self.owner(caller), RecordBound::of_clusters(&self.settings));
+        let (owner, bound) = (
+            self.access.owner(caller),
+            RecordBound::of_clusters(&self.settings),
+        );
         let secret = OwnedSecret { owner, pull_secret };
         tx("register cluster", async || {
             let mut tx = self.pool()?.begin().await?;
@@ -171,7 +174,9 @@ impl ApiServer {
         }
         let mut pieces = vec![text(b"[")];
         for (row, cluster) in found {
-            if !self.lists(caller, &cluster.user_name, &cluster.org_id)
+            if !self
+                .access
+                .lists(caller, &cluster.user_name, &cluster.org_id)
                 || !listing.includes(&cluster)
             {
                 continue;

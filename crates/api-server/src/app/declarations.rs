@@ -89,7 +89,7 @@ impl ApiServer {
             cluster: Some(cluster),
             infra_env: None,
         };
-        self.check_subjects(caller, ids).await?;
+        self.access.check_subjects(caller, ids).await?;
         let cluster = self.stored_cluster(cluster).await?;
         let target = DeclarationTarget {
             cluster: cluster.snapshot.cluster.clone(),
@@ -119,7 +119,9 @@ impl ApiServer {
                 Err(error) => return Err(error),
             };
             let domain = wanted.base_domain.as_ref();
-            if self.lists(caller, &cluster.user_name, &cluster.org_id)
+            if self
+                .access
+                .lists(caller, &cluster.user_name, &cluster.org_id)
                 && domain.is_none_or(|domain| *domain == cluster.base_dns_domain)
             {
                 found.push(cluster);
@@ -226,7 +228,7 @@ impl ApiServer {
         cluster: Cluster,
         infra_env: Option<InfraEnv>,
     ) -> Result<AppliedDeclaration, Error> {
-        self.check_named_cluster(caller, cluster.id).await?;
+        self.access.check_named_cluster(caller, cluster.id).await?;
         let expected = match &infra_env {
             Some(infra_env) => self.expected_list(infra_env.id).await?,
             None => None,

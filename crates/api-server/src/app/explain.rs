@@ -142,7 +142,7 @@ impl ApiServer {
                 cluster: Some(id),
                 infra_env: None,
             };
-            explanations.push(match self.check_subjects(caller, ids).await {
+            explanations.push(match self.access.check_subjects(caller, ids).await {
                 Ok(()) => self.explain_cluster(id).await,
                 Err(error) => Err(error),
             });
@@ -153,7 +153,7 @@ impl ApiServer {
                 cluster: None,
                 infra_env: Some(id),
             };
-            explanations.push(match self.check_subjects(caller, ids).await {
+            explanations.push(match self.access.check_subjects(caller, ids).await {
                 Ok(()) => self.explain_pool(id, now).await,
                 Err(error) => Err(error),
             });

@@ -63,11 +63,11 @@ impl ApiServer {
         caller: &Caller,
         params: InfraEnvCreateParams,
     ) -> Result<InfraEnv, Error> {
-        self.check_agents_token(&params.pull_secret)?;
+        self.access.check_agents_token(&params.pull_secret)?;
         let now = service::clock::now();
         let id = Uuid::new_v4();
         let (owner, bound) = (
-            self.owner(caller),
+            self.access.owner(caller),
             RecordBound::of_infra_envs(&self.settings),
         );
         let infra_env = tx("register infra-env", async || {
@@ -191,11 +191,14 @@ impl ApiServer {
         owner: Option<&str>,
         mut found: Vec<InfraEnv>,
     ) -> Result<Vec<InfraEnv>, Error> {
-        found.retain(|one| self.lists(caller, &one.user_name, &one.org_id));
+        found.retain(|one| self.access.lists(caller, &one.user_name, &one.org_id));
         let mut found: Vec<InfraEnv> = found.into_iter().map(render::infra_env).collect();
         found.retain(|infra_env| owner.is_none_or(|owner| infra_env.user_name == owner));
+        let offer = self.offer.get();
         for infra_env in &mut found {
-            self.renew_download_url(infra_env, caller).await?;
+            self.tokens
+                .renew_download_url(&offer, infra_env, caller)
+                .await?;
         }
         Ok(found)
     }
@@ -229,7 +232,9 @@ impl ApiServer {
 
     async fn shown_infra_env(&self, record: InfraEnv, caller: &Caller) -> Result<InfraEnv, Error> {
         let mut infra_env = render::infra_env(record);
-        self.renew_download_url(&mut infra_env, caller).await?;
+        self.tokens
+            .renew_download_url(&self.offer.get(), &mut infra_env, caller)
+            .await?;
         Ok(infra_env)
     }
 
@@ -250,7 +255,7 @@ impl ApiServer {
         params: &InfraEnvUpdateParams,
     ) -> Result<InfraEnv, Error> {
         if !params.pull_secret.is_empty() {
-            self.check_agents_token(&params.pull_secret)?;
+            self.access.check_agents_token(&params.pull_secret)?;
         }
         let now = service::clock::now();
         let (before, updated) = tx("update infra-env", async || {
@@ -334,7 +339,7 @@ impl ApiServer {
         if image_type == ImageType::DisconnectedIso && row.record.cluster_id.is_none() {
             return Err(Error::not_found("cluster of infra-env", id));
         }
-        let validity = self.token_validity(&row.record).await?;
+        let validity = self.tokens.validity(&row.record).await?;
         let secrets = discovery::DiscoverySecrets {
             agent_token: self.auth.agent_token(id, &row.pull_secret, validity)?,
             pull_secret: row.pull_secret.into(),

@@ -29,7 +29,7 @@ impl ApiServer {
                     rules::urls::infra_env(infra_env.id)
                 );
                 let url = if request.is_signed {
-                    self.sign_url(infra_env, url).await?.url
+                    self.tokens.sign_url(infra_env, url).await?.url
                 } else {
                     url
                 };
@@ -56,7 +56,7 @@ impl ApiServer {
         infra_env: &InfraEnv,
     ) -> Result<BootArtifacts, Error> {
         let mut artifacts = self.unsigned_boot_artifacts(infra_env)?;
-        artifacts.initrd = self.sign_url(infra_env, artifacts.initrd).await?.url;
+        artifacts.initrd = self.tokens.sign_url(infra_env, artifacts.initrd).await?.url;
         Ok(artifacts)
     }
 

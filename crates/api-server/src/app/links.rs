@@ -7,15 +7,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use chrono::TimeDelta;
 use model::Error;
-use model::ids::{ClusterId, InfraEnvId};
+use model::ids::ClusterId;
 use model::infra_env::PresignedUrl;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use url::form_urlencoded::Serializer;
 
-use super::ApiServer;
-use crate::db::tx;
-use crate::db::{clusters, infra_envs};
+use crate::db::{Database, clusters, tx};
 
 /// Validity of a link. Source: assisted-service, internal/bminventory/inventory.go, V2GetPresignedForClusterFiles.
 const LIFETIME: TimeDelta = TimeDelta::minutes(10);
@@ -76,11 +74,23 @@ pub(super) fn new_key() -> Result<[u8; KEY_BYTES], Error> {
     Ok(key)
 }
 
-impl ApiServer {
+/// Signed links to downloads of clusters.
+#[derive(Debug)]
+pub(crate) struct Links {
+    db: Database,
+    base_url: String,
+}
+
+impl Links {
+    /// Links below `base_url`, with the keys of the database.
+    pub(super) fn new(db: Database, base_url: String) -> Self {
+        Self { db, base_url }
+    }
+
     /// A link to a download of a cluster, valid for ten minutes; `below` is its path below the cluster.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn sign_link(
+    pub(crate) async fn sign(
         &self,
         id: ClusterId,
         below: &str,
@@ -94,7 +104,7 @@ impl ApiServer {
         let text = canonical(&path, query);
         let signature = signature(&key, &text);
         Ok(PresignedUrl {
-            url: format!("{}{text}&{SIGNATURE}={signature}", self.settings.base_url()),
+            url: format!("{}{text}&{SIGNATURE}={signature}", self.base_url),
             expires_at: expires_at.into(),
         })
     }
@@ -102,7 +112,7 @@ impl ApiServer {
     /// Checks a signed link to a download of a cluster.
     ///
     /// Errors: NotFound; Forbidden – it was changed, or has expired.
-    pub(crate) async fn check_link(&self, id: ClusterId, link: SentLink<'_>) -> Result<(), Error> {
+    pub(crate) async fn check(&self, id: ClusterId, link: SentLink<'_>) -> Result<(), Error> {
         let key = self.signing_key(id).await?;
         let now_s = service::clock::now().timestamp();
         match link.problem(&key, now_s) {
@@ -116,30 +126,11 @@ impl ApiServer {
     async fn signing_key(&self, id: ClusterId) -> Result<Vec<u8>, Error> {
         let new = new_key()?;
         let key = tx("read signing key", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            clusters::signing_key(&mut connection, &self.keys().await, id, &new).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            clusters::signing_key(&mut connection, &self.db.keys().await, id, &new).await
         })
         .await?;
         key.ok_or_else(|| Error::not_found("cluster", id))
-    }
-
-    /// Withdraws the tokens of an infra-env: those of its images' URLs, and those of agents that the local key signed. In
-    /// other replicas, those of agents are valid for some seconds more. Without authentication of callers links have no
-    /// token, and remain valid.
-    ///
-    /// Errors: NotFound.
-    pub(crate) async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), Error> {
-        let new = new_key()?;
-        let found = tx("replace signing key", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            infra_envs::set_signing_key(&mut connection, &self.keys().await, id, &new).await
-        })
-        .await?;
-        self.token_generations.forget(id);
-        if found {
-            return Ok(());
-        }
-        Err(Error::not_found("infra-env", id))
     }
 }
 

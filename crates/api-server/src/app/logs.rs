@@ -10,6 +10,7 @@ use rules::NewEvent;
 use serde::Serialize;
 use tokio::io::AsyncRead;
 
+use super::owners::file_owner;
 use super::{ApiServer, ClusterTransaction, Scope, render};
 use crate::db::EventFilter;
 use crate::files::{GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
@@ -102,7 +103,7 @@ impl ApiServer {
         {
             return Err(Error::not_found("host", host));
         }
-        let owner = self.file_owner(id).await?;
+        let owner = file_owner(&self.db, id).await?;
         self.store
             .put_stream(
                 owner,

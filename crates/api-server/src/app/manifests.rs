@@ -9,6 +9,7 @@ use model::cluster::ClusterStatus;
 use model::ids::ClusterId;
 use model::manifests::{ClusterManifest, ManifestFolder, ManifestSource};
 
+use super::owners::file_owner;
 use super::{ApiServer, ClusterTransaction, Scope};
 use crate::files::{GENERATED_MANIFESTS, Object, USER_MANIFESTS};
 use crate::install;
@@ -172,7 +173,7 @@ impl ApiServer {
             }
         }
         self.check_manifest_count(id, place).await?;
-        let owner = self.file_owner(id).await?;
+        let owner = file_owner(&self.db, id).await?;
         self.store.put_within(owner, &place.object(), bytes).await?;
         self.count_manifests(id).await?;
         Ok(place.shown())
@@ -200,7 +201,7 @@ impl ApiServer {
                 format!("{} exists in folder {} already", to.file_name, to.folder),
             ));
         }
-        let owner = self.file_owner(id).await?;
+        let owner = file_owner(&self.db, id).await?;
         self.store.put_within(owner, &to.object(), bytes).await?;
         if from != to {
             self.store.delete(id, &from.object()).await?;

@@ -3,9 +3,7 @@
 use model::Error;
 use model::ids::ClusterId;
 
-use super::ApiServer;
-use crate::auth::Caller;
-use crate::db::{RecordCounts, owners, tx};
+use crate::db::{Database, RecordCounts, owners, tx};
 use crate::files::FileOwner;
 use crate::settings::Settings;
 
@@ -60,31 +58,17 @@ impl RecordBound {
     }
 }
 
-impl ApiServer {
-    /// The owner of a cluster's files.
-    pub(super) async fn file_owner(&self, id: ClusterId) -> Result<FileOwner, Error> {
-        let found = tx("find owner of files", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            owners::of_cluster(&mut connection, id).await
-        })
-        .await?;
-        Ok(match found {
-            Some((name, clusters)) => FileOwner::new(id, name, clusters),
-            None => id.into(),
-        })
-    }
-
-    /// The owner of the records that the caller creates: its organisation with `ENABLE_ORG_TENANCY`, else itself. Empty
-    /// without an issuer of tokens: then everything has one owner, whose share is the whole.
-    pub(super) fn owner<'a>(&self, caller: &'a Caller) -> &'a str {
-        match caller.owner() {
-            Some(user) if self.settings.enable_org_tenancy && !user.org_id.is_empty() => {
-                &user.org_id
-            }
-            Some(user) => &user.name,
-            None => "",
-        }
-    }
+/// The owner of a cluster's files.
+pub(super) async fn file_owner(db: &Database, id: ClusterId) -> Result<FileOwner, Error> {
+    let found = tx("find owner of files", async || {
+        let mut connection = db.pool()?.acquire().await?;
+        owners::of_cluster(&mut connection, id).await
+    })
+    .await?;
+    Ok(match found {
+        Some((name, clusters)) => FileOwner::new(id, name, clusters),
+        None => id.into(),
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Validity of the tokens of infra-envs: their generation, which a withdrawal raises, and their end.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
@@ -9,9 +10,12 @@ use model::ids::InfraEnvId;
 use model::infra_env::InfraEnv;
 use model::time::Timestamp;
 
-use super::ApiServer;
-use crate::auth::{AgentToken, Caller, OwnedResource, TokenValidity, unauthenticated};
-use crate::db::{infra_envs, tx};
+use super::links::new_key;
+use crate::auth::{
+    AgentToken, Authentication, Caller, OwnedResource, TokenValidity, unauthenticated,
+};
+use crate::db::{Database, infra_envs, tx};
+use crate::settings::Settings;
 
 /// Age of a remembered generation: a withdrawal takes effect within it, whichever replica does it. Polls of agents read no
 /// row for it.
@@ -23,7 +27,7 @@ const ENTRY_BYTES: usize = 128;
 
 /// Generations of infra-envs, and the time of their reading.
 #[derive(Debug)]
-pub(super) struct TokenGenerations(BoundedCache<InfraEnvId, (i64, Instant)>);
+struct TokenGenerations(BoundedCache<InfraEnvId, (i64, Instant)>);
 
 impl Default for TokenGenerations {
     fn default() -> Self {
@@ -31,14 +35,30 @@ impl Default for TokenGenerations {
     }
 }
 
-impl TokenGenerations {
-    /// Reads the generation again at the next token.
-    pub(super) fn forget(&self, id: InfraEnvId) {
-        self.0.remove(id);
-    }
+/// Tokens of infra-envs: those of agents, and those in the URLs of images and files.
+#[derive(Debug)]
+pub(crate) struct InfraEnvTokens {
+    pub(super) db: Database,
+    pub(super) auth: Arc<Authentication>,
+    generations: TokenGenerations,
+    /// Lifetime of the tokens that the local key signs.
+    lifetime: Duration,
+    /// Lifetime of the tokens that an infra-env's own key signs.
+    pub(super) image_lifetime: Duration,
 }
 
-impl ApiServer {
+impl InfraEnvTokens {
+    /// Tokens that `auth` signs, with the lifetimes of the settings.
+    pub(super) fn new(db: Database, auth: Arc<Authentication>, settings: &Settings) -> Self {
+        Self {
+            db,
+            auth,
+            generations: TokenGenerations::default(),
+            lifetime: settings.agent_token_lifetime,
+            image_lifetime: settings.image_expiration_time,
+        }
+    }
+
     /// The caller by a token of a resource, unless the tokens of its generation are withdrawn.
     ///
     /// Errors: Unauthenticated.
@@ -49,15 +69,15 @@ impl ApiServer {
         let OwnedResource::InfraEnv(id) = token.resource else {
             return Ok(caller);
         };
-        let known = self.token_generations.0.get(id);
+        let known = self.generations.0.get(id);
         if known.is_some_and(|(least, read)| token.generation >= least && read.elapsed() < MAX_AGE)
         {
             return Ok(caller);
         }
         let read = Instant::now();
-        match self.token_generation(id).await {
+        match self.generation(id).await {
             Ok(least) => {
-                self.token_generations.0.put(id, (least, read), ENTRY_BYTES);
+                self.generations.0.put(id, (least, read), ENTRY_BYTES);
                 // A larger one is that of a database before its restore.
                 if token.generation >= least {
                     return Ok(caller);
@@ -76,23 +96,39 @@ impl ApiServer {
     /// after the other fit together: their end moves by a quarter of the lifetime.
     ///
     /// Errors: NotFound.
-    pub(super) async fn token_validity(
-        &self,
-        infra_env: &InfraEnv,
-    ) -> Result<TokenValidity, Error> {
-        let lifetime = TimeDelta::from_std(self.settings.agent_token_lifetime);
+    pub(super) async fn validity(&self, infra_env: &InfraEnv) -> Result<TokenValidity, Error> {
+        let lifetime = TimeDelta::from_std(self.lifetime);
         let lifetime = lifetime.unwrap_or(TimeDelta::MAX);
         let now = service::clock::now();
         let created = infra_env.created_at.0.unwrap_or(Timestamp::UNIX_EPOCH);
         Ok(TokenValidity {
-            generation: self.token_generation(infra_env.id).await?,
+            generation: self.generation(infra_env.id).await?,
             expires_s: expiry(created.timestamp(), now.timestamp(), lifetime.num_seconds()),
         })
     }
 
-    async fn token_generation(&self, id: InfraEnvId) -> Result<i64, Error> {
+    /// Withdraws the tokens of an infra-env: those of its images' URLs, and those of agents that the local key signed. In
+    /// other replicas, those of agents are valid for some seconds more. Without authentication of callers links have no
+    /// token, and remain valid.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn regenerate_signing_key(&self, id: InfraEnvId) -> Result<(), Error> {
+        let new = new_key()?;
+        let found = tx("replace signing key", async || {
+            let mut connection = self.db.pool()?.acquire().await?;
+            infra_envs::set_signing_key(&mut connection, &self.db.keys().await, id, &new).await
+        })
+        .await?;
+        self.generations.0.remove(id);
+        if found {
+            return Ok(());
+        }
+        Err(Error::not_found("infra-env", id))
+    }
+
+    async fn generation(&self, id: InfraEnvId) -> Result<i64, Error> {
         let found = tx("read generation of tokens", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             infra_envs::token_generation(&mut connection, id).await
         })
         .await?;

@@ -5,11 +5,12 @@ use model::Error;
 use model::ids::InfraEnvId;
 use model::infra_env::{InfraEnv, PresignedUrl};
 use model::time::Timestamp;
+use rules::Offer;
 use rules::urls::ImageAddress;
 
-use super::ApiServer;
 use super::links::new_key;
 use super::request;
+use super::token_validity::InfraEnvTokens;
 use crate::app::redacted_files::sees_secrets;
 use crate::auth::{self, Caller, UrlTokens};
 use crate::db::{infra_envs, tx};
@@ -44,7 +45,7 @@ impl UrlToken {
     }
 }
 
-impl ApiServer {
+impl InfraEnvTokens {
     /// `url`, which has a query, for callers without credentials of their own: firmware, and the image service.
     ///
     /// Errors: NotFound; Internal – signing failed.
@@ -70,12 +71,12 @@ impl ApiServer {
     /// renew a token that expires.
     pub(super) async fn renew_download_url(
         &self,
+        offer: &Offer,
         infra_env: &mut InfraEnv,
         caller: &Caller,
     ) -> Result<(), Error> {
         let version = Some(infra_env.openshift_version.as_str()).filter(|text| !text.is_empty());
         let architecture = infra_env.cpu_architecture.unwrap_or_default();
-        let offer = self.offer.get();
         let image = rules::versions::find_os_image(&offer.os_images, version, architecture);
         let Ok(image) = image else {
             return Ok(());
@@ -124,7 +125,7 @@ impl ApiServer {
         Ok(match self.auth.url_tokens() {
             UrlTokens::None => None,
             UrlTokens::ApiKeys => {
-                let validity = self.token_validity(infra_env).await?;
+                let validity = self.validity(infra_env).await?;
                 let token = self.auth.infra_env_token(id, validity)?;
                 let expires_at = Timestamp::from_timestamp(validity.expires_s, 0);
                 Some(UrlToken::ApiKey(
@@ -134,7 +135,7 @@ impl ApiServer {
             }
             UrlTokens::ImageTokens => {
                 let key = self.image_key(id).await?;
-                let lifetime = TimeDelta::from_std(self.settings.image_expiration_time).ok();
+                let lifetime = TimeDelta::from_std(self.image_lifetime).ok();
                 let expires_at = lifetime
                     .and_then(|lifetime| service::clock::now().checked_add_signed(lifetime))
                     .unwrap_or(Timestamp::MAX_UTC);
@@ -148,8 +149,8 @@ impl ApiServer {
     async fn image_key(&self, id: InfraEnvId) -> Result<Vec<u8>, Error> {
         let new = new_key()?;
         let key = tx("read signing key", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            infra_envs::signing_key(&mut connection, &self.keys().await, id, &new).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            infra_envs::signing_key(&mut connection, &self.db.keys().await, id, &new).await
         })
         .await?;
         key.ok_or_else(|| Error::not_found("infra-env", id))

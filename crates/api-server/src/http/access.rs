@@ -1,5 +1,7 @@
 //! The layer before every handler: credentials of the request, and access to the resource of its path.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -8,31 +10,43 @@ use axum::response::{IntoResponse, Response};
 use model::Error;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
-use super::audit;
+use super::audit as audit_log;
 use super::error::ApiError;
 use super::extract::parse_uuid;
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::access::{PathIds, SentCredentials};
+use crate::app::access::{AccessControl, PathIds, SentCredentials};
+use crate::app::audit::AuditQueue;
 use crate::app::links::SentLink;
 use crate::auth::{Caller, unauthenticated};
 use crate::operations::Operation;
 use crate::operations::access::{CredentialPlace, Scheme};
 
+/// State of the layer of one operation.
+#[derive(Debug, Clone)]
+pub(crate) struct AccessLayer {
+    pub(crate) access: Arc<AccessControl>,
+    pub(crate) audit: Arc<AuditQueue>,
+    pub(crate) operation: &'static Operation,
+}
+
 /// Refuses callers without access; the handler gets the [`Caller`].
 pub(crate) async fn check_access(
-    State((app, operation)): State<(ApiServer, &'static Operation)>,
+    State(AccessLayer {
+        access,
+        audit,
+        operation,
+    }): State<AccessLayer>,
     request: Request,
     next: Next,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
     let (ids, host) = path_ids(&mut parts).await;
-    let caller = match authenticate(&app, operation, &mut parts, ids).await {
+    let caller = match authenticate(&access, operation, &mut parts, ids).await {
         Ok(caller) => caller,
         Err(refusal) => return ApiError::Domain(refusal).into_response(),
     };
-    let record = audit::begin(&app.audit, operation, &caller, &parts, (ids, host));
-    let response = match app.check_reach(&caller, operation, ids).await {
+    let record = audit_log::begin(&audit, operation, &caller, &parts, (ids, host));
+    let response = match access.check_reach(&caller, operation, ids).await {
         Ok(()) => {
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, body)).await
@@ -40,14 +54,14 @@ pub(crate) async fn check_access(
         Err(refusal) => ApiError::Domain(refusal).into_response(),
     };
     if let Some(record) = record {
-        let written = audit::end(record, &response);
+        let written = audit_log::end(record, &response);
         written.await;
     }
     response
 }
 
 async fn authenticate(
-    app: &ApiServer,
+    access: &AccessControl,
     operation: &Operation,
     parts: &mut Parts,
     ids: PathIds,
@@ -58,7 +72,7 @@ async fn authenticate(
         path: parts.uri.path(),
         query: query.pairs(),
     };
-    app.authenticate(&sent, link, ids).await
+    access.authenticate(&sent, link, ids).await
 }
 
 /// The ids of the path. A malformed one is absent, and refused by the handler.

@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::extract::JsonBody;
 use super::paged_list::paged_list;
 use super::query::Query;
-use crate::app::ApiServer;
+use crate::app::access::AccessControl;
 use crate::app::change_stream::ChangeStreams;
 use crate::app::event_stream::EventStreams;
 use crate::app::events::Events;
@@ -45,13 +45,13 @@ const LAST_EVENT_ID: &str = "last-event-id";
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(access): State<Arc<AccessControl>>,
     State(events): State<Arc<Events>>,
     caller: Caller,
     query: Query,
 ) -> Result<(HeaderMap, Response), ApiError> {
     let filter = filter(&query)?;
-    app.check_events(&caller, &filter).await?;
+    access.check_events(&caller, &filter).await?;
     let (ids, counts) = events.ids(&filter).await?;
     let mut headers = HeaderMap::new();
     for (name, count) in SEVERITY_COUNTS.into_iter().zip(counts.by_severity) {
@@ -69,7 +69,7 @@ pub(crate) async fn list(
 /// as listings have it. With `changes=true` those called `change` have the ids of a cluster or infra-env that changed, with or
 /// without an event.
 pub(crate) async fn stream(
-    State(app): State<ApiServer>,
+    State(access): State<Arc<AccessControl>>,
     State(event_streams): State<Arc<EventStreams>>,
     State(change_streams): State<Arc<ChangeStreams>>,
     Extension(client): Extension<ClientAddress>,
@@ -84,7 +84,7 @@ pub(crate) async fn stream(
         })
     });
     let filter = filter(&query)?;
-    app.check_events(&caller, &filter).await?;
+    access.check_events(&caller, &filter).await?;
     let changes = query
         .flag("changes")
         .then(|| change_streams.open(filter.clone()));
@@ -153,7 +153,7 @@ fn filter(query: &Query) -> Result<EventFilter, ApiError> {
 }
 
 pub(crate) async fn trigger(
-    State(app): State<ApiServer>,
+    State(access): State<Arc<AccessControl>>,
     State(events): State<Arc<Events>>,
     caller: Caller,
     body: JsonBody,
@@ -167,7 +167,7 @@ pub(crate) async fn trigger(
     if let Some(member) = missing {
         return Err(ApiError::parameter(member, "body", "is required"));
     }
-    app.check_event(&caller, &event).await?;
+    access.check_event(&caller, &event).await?;
     event.category.get_or_insert(EventCategory::User);
     events.trigger(event).await?;
     Ok(StatusCode::CREATED)

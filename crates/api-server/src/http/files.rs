@@ -1,5 +1,7 @@
 //! Handlers of installation files, and of signed links to them.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use model::Error;
@@ -14,6 +16,7 @@ use super::logs;
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::files::{KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
+use crate::app::links::Links;
 use crate::app::manifests::ManifestPath;
 use crate::app::redacted_files;
 use crate::auth::Caller;
@@ -89,6 +92,7 @@ pub(crate) async fn cluster_credentials(
 /// A signed link to a file that can be downloaded now.
 pub(crate) async fn cluster_file_link(
     State(app): State<ApiServer>,
+    State(links): State<Arc<Links>>,
     caller: Caller,
     InCluster(id): InCluster,
     query: Query,
@@ -98,15 +102,15 @@ pub(crate) async fn cluster_file_link(
     query.id("host_id")?;
     query.one_of::<LogsType>("logs_type")?;
     let link = match name {
-        LOGS => logs_link(&app, id, &query).await?,
-        MANIFESTS => manifest_link(&app, id, &query).await?,
+        LOGS => logs_link(&app, &links, id, &query).await?,
+        MANIFESTS => manifest_link(&app, &links, id, &query).await?,
         name => {
             app.download(id, name).await?;
             let mut query = vec![("file_name", name)];
             if !app.sees_secrets_of_cluster(&caller, id).await? {
                 query.push((REDACTED, "true"));
             }
-            app.sign_link(id, "/downloads/files", &query).await?
+            links.sign(id, "/downloads/files", &query).await?
         }
     };
     Ok(Json(link))
@@ -114,6 +118,7 @@ pub(crate) async fn cluster_file_link(
 
 async fn logs_link(
     app: &ApiServer,
+    links: &Links,
     id: ClusterId,
     query: &Query,
 ) -> Result<PresignedUrl, ApiError> {
@@ -126,11 +131,12 @@ async fn logs_link(
     }
     let mut parameters = vec![("logs_type", kind)];
     parameters.extend(host.as_deref().map(|host| ("host_id", host)));
-    Ok(app.sign_link(id, "/logs", &parameters).await?)
+    Ok(links.sign(id, "/logs", &parameters).await?)
 }
 
 async fn manifest_link(
     app: &ApiServer,
+    links: &Links,
     id: ClusterId,
     query: &Query,
 ) -> Result<PresignedUrl, ApiError> {
@@ -147,19 +153,20 @@ async fn manifest_link(
     };
     app.manifest(id, &place).await?;
     let query = [("folder", folder_name), ("file_name", file_name)];
-    Ok(app.sign_link(id, "/manifests/files", &query).await?)
+    Ok(links.sign(id, "/manifests/files", &query).await?)
 }
 
 /// A signed link to credentials that can be downloaded now.
 pub(crate) async fn cluster_credentials_link(
     State(app): State<ApiServer>,
+    State(links): State<Arc<Links>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<Json<PresignedUrl>, ApiError> {
     let name = query.required_one_of("file_name", CREDENTIALS)?;
     app.download_credentials(id, name).await?;
     let query = [("file_name", name)];
-    let link = app.sign_link(id, "/downloads/credentials", &query).await?;
+    let link = links.sign(id, "/downloads/credentials", &query).await?;
     Ok(Json(link))
 }
 

@@ -1,5 +1,7 @@
 //! Handlers of hosts, for users.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -10,6 +12,7 @@ use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody, OfHost, OfValidation};
 use super::paged_list::paged_list;
 use crate::app::ApiServer;
+use crate::app::access::AccessControl;
 use crate::auth::Caller;
 
 pub(crate) async fn list(
@@ -66,12 +69,15 @@ pub(crate) async fn installer_args(
 
 pub(crate) async fn bind(
     State(app): State<ApiServer>,
+    State(access): State<Arc<AccessControl>>,
     caller: Caller,
     OfHost(infra_env, id): OfHost,
     body: JsonBody,
 ) -> Result<Json<Host>, ApiError> {
     let params: BindHostParams = body.parse("bind-host-params")?;
-    app.check_named_cluster(&caller, params.cluster_id).await?;
+    access
+        .check_named_cluster(&caller, params.cluster_id)
+        .await?;
     Ok(Json(app.bind_host(infra_env, id, &params).await?))
 }
 

@@ -16,8 +16,10 @@ use super::extract::{InInfraEnv, JsonBody};
 use super::paged_list::paged_list;
 use super::query::Query;
 use crate::app::ApiServer;
+use crate::app::access::AccessControl;
 use crate::app::infra_envs::IpxeScript;
 use crate::app::redacted_files;
+use crate::app::token_validity::InfraEnvTokens;
 use crate::auth::{Caller, OwnedResource};
 
 const IGNITION: &str = "discovery.ign";
@@ -28,12 +30,13 @@ const BOOT_ORDER: &str = "boot-order-control";
 
 pub(crate) async fn register(
     State(app): State<ApiServer>,
+    State(access): State<Arc<AccessControl>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<(StatusCode, Extension<Created>, Json<InfraEnv>), ApiError> {
     let params: InfraEnvCreateParams = body.parse("infraenv-create-params")?;
     if let Some(id) = params.cluster_id {
-        app.check_named_cluster(&caller, id).await?;
+        access.check_named_cluster(&caller, id).await?;
     }
     let infra_env = app.register_infra_env(&caller, params).await?;
     let created = Created(OwnedResource::InfraEnv(infra_env.id));
@@ -102,6 +105,7 @@ pub(crate) async fn download_url(
 
 pub(crate) async fn file_url(
     State(app): State<ApiServer>,
+    State(tokens): State<Arc<InfraEnvTokens>>,
     InInfraEnv(id): InInfraEnv,
     query: Query,
 ) -> Result<Json<PresignedUrl>, ApiError> {
@@ -122,7 +126,7 @@ pub(crate) async fn file_url(
         }
         url = format!("{url}&ipxe_script_type={kind}");
     }
-    Ok(Json(app.sign_url(&infra_env, url).await?))
+    Ok(Json(tokens.sign_url(&infra_env, url).await?))
 }
 
 pub(crate) async fn download_file(
@@ -192,9 +196,9 @@ pub(crate) async fn minimal_initrd(
 }
 
 pub(crate) async fn regenerate_signing_key(
-    State(app): State<ApiServer>,
+    State(tokens): State<Arc<InfraEnvTokens>>,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<StatusCode, ApiError> {
-    app.regenerate_signing_key(id).await?;
+    tokens.regenerate_signing_key(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
