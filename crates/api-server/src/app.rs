@@ -7,10 +7,8 @@ mod audit_file;
 pub(crate) mod audit_writer;
 mod binding;
 pub(crate) mod bmc_boots;
-pub(crate) mod cache;
 pub(crate) mod change_stream;
-mod check_ins;
-mod clock_watch;
+pub(crate) mod cluster_store;
 pub(crate) mod clusters;
 mod day2;
 pub(crate) mod declarations;
@@ -20,8 +18,7 @@ pub(crate) mod events;
 pub(crate) mod expected_hosts;
 pub(crate) mod explain;
 pub(crate) mod files;
-mod grace_period;
-mod host_changes;
+mod heartbeats;
 pub(crate) mod hosts;
 pub(crate) mod ignored_validations;
 pub(crate) mod infra_envs;
@@ -32,50 +29,43 @@ pub(crate) mod ipxe;
 mod job_work;
 pub(crate) mod jobs;
 pub(crate) mod links;
-mod load;
 pub(crate) mod log_in_codes;
 pub(crate) mod logs;
 pub(crate) mod manifests;
-mod monitor;
+pub(crate) mod monitor;
 pub(crate) mod offer;
 pub(crate) mod operators;
 pub(crate) mod os_images;
 mod owners;
-mod pending_refresh;
 pub(crate) mod preparation;
 pub(crate) mod redacted_files;
-mod refresh;
 pub(crate) mod release_images;
 pub(crate) mod render;
 pub(crate) mod repeated_replies;
 pub(crate) mod request;
-mod save;
 pub(crate) mod sealing;
 pub(crate) mod site_checks;
 mod steps;
 pub(crate) mod token_validity;
-pub(crate) mod transaction;
 mod url_tokens;
 pub(crate) mod versions;
 
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use concurrency::{BatchLoader, KeyedMutex};
 use model::Error;
-use model::ids::ClusterId;
 use net::resolve::Resolver;
-use rules::InstallationPolicy;
 use sqlx::PgPool;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use access::AccessControl;
 use audit::{AuditQueue, AuditRecords};
-pub(crate) use cache::StoredSnapshot;
 use change_stream::ChangeStreams;
+pub(crate) use cluster_store::{ClusterStore, ClusterTransaction, Scope, StoredSnapshot};
 use event_stream::EventStreams;
 use events::Events;
+pub(crate) use heartbeats::Heartbeats;
 use jobs::Jobs;
 use links::Links;
 use log_in_codes::LogInLinks;
@@ -86,12 +76,10 @@ use release_images::ReleaseOffer;
 use site_checks::SiteChecks;
 pub(crate) use site_checks::remote_services;
 use token_validity::InfraEnvTokens;
-pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::auth::Authentication;
 use crate::carry_in::CarryIn;
 use crate::db::Database;
-use crate::db::hosts::{HostKey, HostLookup};
 use crate::files::FileStore;
 use crate::secrets::KeySet;
 use crate::settings::Settings;
@@ -111,8 +99,8 @@ pub(crate) struct ServerState {
     access: Arc<AccessControl>,
     tokens: Arc<InfraEnvTokens>,
     links: Arc<Links>,
-    /// Parameters of the rules, from the settings.
-    pub(crate) policy: InstallationPolicy,
+    pub(crate) clusters: Arc<ClusterStore>,
+    pub(crate) heartbeats: Arc<Heartbeats>,
     pub(crate) offer: Arc<CurrentOffer>,
     pub(crate) releases: Arc<ReleaseOffer>,
     pub(crate) os_images: Arc<OsImageOffer>,
@@ -126,36 +114,18 @@ pub(crate) struct ServerState {
     pub(crate) discovery: discovery::DiscoveryOptions,
     /// Parameters of preparations.
     pub(crate) install: install::InstallContext,
-    /// Heartbeats that are not flushed yet.
-    pub(crate) check_ins: check_ins::CheckIns,
     pub(crate) events: Arc<Events>,
     pub(crate) event_streams: Arc<EventStreams>,
     pub(crate) change_streams: Arc<ChangeStreams>,
     pub(crate) audit: Arc<AuditQueue>,
     audit_records: Arc<AuditRecords>,
-    /// Start of the time in which heartbeats were accepted without a break.
-    pub(crate) grace_period: grace_period::GracePeriod,
-    pub(crate) clock_watch: clock_watch::ClockWatch,
     /// In-flight requests: the pool closes after they are drained.
     pub(crate) requests: TaskTracker,
-    /// Wakes the preparation task.
-    pub(crate) preparation: Notify,
-    cache: cache::ClusterCache,
-    /// Look-ups of hosts: those that arrive together share a query.
-    host_lookups: BatchLoader<HostKey, HostLookup>,
     repeated_replies: repeated_replies::RepeatedReplies,
     /// Clusters as they are sent.
     encoded: encoded::EncodedClusters,
     /// Infra-envs of polls, valid while their version is the database's.
     infra_envs: infra_envs::InfraEnvCache,
-    /// Mutex of each cluster or pool host: one change at a time in this process.
-    changing: KeyedMutex<uuid::Uuid>,
-    /// Changes of single hosts, which share transactions.
-    host_changes: host_changes::HostChanges,
-    /// Single-flight reads of whole clusters.
-    loads: KeyedMutex<uuid::Uuid>,
-    /// Concurrency limit of changes: it leaves connections of the pool to polls.
-    changes: Semaphore,
     /// Concurrency limit of explanations.
     explanations: Semaphore,
     pub(crate) jobs: Arc<Jobs>,
@@ -163,7 +133,6 @@ pub(crate) struct ServerState {
     site_checks: Arc<SiteChecks>,
     pub(crate) bmc_boots: bmc_boots::BmcBoots,
     installed_reads: installed_nodes::InstalledReads,
-    refreshes: pending_refresh::Refreshes,
 }
 
 impl ApiServer {
@@ -177,8 +146,6 @@ impl ApiServer {
         offer: CurrentOffer,
     ) -> Self {
         let carry_in = CarryIn::new(&settings, install.registry_access());
-        // At least one, and never all: settings have at least 4 connections.
-        let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
         let (settings, auth, offer) = (Arc::new(settings), Arc::new(auth), Arc::new(offer));
         let db = Database::new(&settings, Resolver::system(), store.keyring().clone());
         let tokens = InfraEnvTokens::new(db.clone(), Arc::clone(&auth), &settings);
@@ -194,9 +161,18 @@ impl ApiServer {
             Arc::clone(&links),
             settings.enable_org_tenancy,
         );
+        let requests = TaskTracker::new();
+        let events = Arc::new(Events::new(db.clone(), &settings));
+        let heartbeats = Arc::new(Heartbeats::new(db.clone()));
+        let clusters = ClusterStore::new(
+            db.clone(),
+            &settings,
+            Arc::clone(&events),
+            Arc::clone(&heartbeats),
+            requests.clone(),
+        );
         let own_releases = settings.release_images.0.clone();
         Self(Arc::new(ServerState {
-            policy: settings.policy(),
             step_settings: settings.steps(),
             releases: Arc::new(ReleaseOffer::new(
                 db.clone(),
@@ -204,7 +180,9 @@ impl ApiServer {
                 own_releases,
             )),
             os_images: Arc::new(OsImageOffer::new(db.clone(), Arc::clone(&offer))),
-            events: Arc::new(Events::new(db.clone(), &settings)),
+            clusters: Arc::new(clusters),
+            heartbeats,
+            events,
             event_streams: Arc::new(EventStreams::new(db.clone(), settings.max_event_streams)),
             change_streams: Arc::new(ChangeStreams::new(db.clone())),
             audit: Arc::default(),
@@ -226,24 +204,13 @@ impl ApiServer {
             store,
             discovery,
             install,
-            check_ins: check_ins::CheckIns::default(),
-            grace_period: grace_period::GracePeriod::default(),
-            clock_watch: clock_watch::ClockWatch::default(),
-            requests: TaskTracker::new(),
-            preparation: Notify::new(),
-            cache: cache::ClusterCache::default(),
-            host_lookups: BatchLoader::default(),
+            requests,
             repeated_replies: repeated_replies::RepeatedReplies::default(),
             encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),
-            changing: KeyedMutex::default(),
-            host_changes: host_changes::HostChanges::default(),
-            loads: KeyedMutex::default(),
-            changes: Semaphore::new(changes),
             explanations: Semaphore::new(1),
             bmc_boots: bmc_boots::BmcBoots::default(),
             installed_reads: installed_nodes::InstalledReads::default(),
-            refreshes: pending_refresh::Refreshes::default(),
         }))
     }
 
@@ -257,12 +224,6 @@ impl ApiServer {
     /// Keys of stored secrets; none without a key file.
     pub(crate) async fn keys(&self) -> KeySet {
         self.db.keys().await
-    }
-
-    /// Evicts a deleted cluster from the caches.
-    fn evict(&self, id: ClusterId) {
-        self.cache.remove(id);
-        self.encoded.remove(id);
     }
 }
 
@@ -286,6 +247,8 @@ macro_rules! extracted {
 }
 
 extracted! {
+    clusters: Arc<ClusterStore>,
+    heartbeats: Arc<Heartbeats>,
     access: Arc<AccessControl>,
     audit: Arc<AuditQueue>,
     audit_records: Arc<AuditRecords>,

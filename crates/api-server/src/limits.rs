@@ -10,8 +10,8 @@ use service::limits::{Bound, Limit, Share};
 
 use crate::app::event_stream::EventStreams;
 use crate::app::{
-    agent, audit, bmc_boots, cache, clusters, declarations, events, explain, installed_nodes, jobs,
-    manifests, operators, os_images, release_images, transaction,
+    agent, audit, bmc_boots, cluster_store, clusters, declarations, events, explain,
+    installed_nodes, jobs, manifests, operators, os_images, release_images,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::files::{MAX_UPLOADS, UPLOADS_OF_OWNER};
@@ -100,7 +100,7 @@ fn of_bodies(settings: &Settings) -> Vec<Limit> {
         ),
         Limit::fixed(
             "changes waiting for a cluster",
-            Bound::Count(transaction::MAX_WAITING as u64, "requests"),
+            Bound::Count(cluster_store::MAX_WAITING as u64, "requests"),
             "cluster",
             "503 with Retry-After",
         ),
@@ -421,7 +421,7 @@ fn of_streams(settings: &Settings) -> [Limit; 2] {
     [
         Limit::fixed(
             "snapshots of clusters in memory",
-            bytes(cache::SNAPSHOTS_BYTES),
+            bytes(cluster_store::SNAPSHOTS_BYTES),
             "server",
             "the least recently used are read again",
         )

@@ -54,7 +54,7 @@ impl ApiServer {
     ) -> Result<Host, Error> {
         let id = params.host_id;
         let (infra_env, is_known) = tx("find host", async || {
-            let lookup = self.look_up((infra_env, id)).await?;
+            let lookup = self.clusters.look_up((infra_env, id)).await?;
             let lookup = lookup.ok_or_else(|| Error::not_found("infra-env", infra_env))?;
             let record = self.infra_env_at(infra_env, lookup.infra_env).await?;
             Ok((record, lookup.binding.is_some()))
@@ -116,7 +116,7 @@ impl ApiServer {
                 let trigger = Trigger::Register {
                     agent_version: params.discovery_agent_version.clone(),
                 };
-                let new = rules::host::apply(host, cluster, trigger, &app.policy, now)?;
+                let new = rules::host::apply(host, cluster, trigger, &app.clusters.policy, now)?;
                 host.record.registered_at = now.into();
                 heartbeat::receive(&mut host.record, now, None);
                 change.events.extend(new);
@@ -133,16 +133,17 @@ impl ApiServer {
                 change.events.push(rules::host::registered(&host));
                 change.snapshot.hosts.push(host);
             }
-            change.refresh(&app.policy);
+            change.refresh();
             Ok(())
         };
         // The reply does not depend on the refresh of the cluster, so it is not awaited.
         let stored = self
+            .clusters
             .change_one("register host", scope, id, decide)
             .await?
             .stored;
         if !request::is_dry_run() {
-            self.check_ins
+            self.heartbeats
                 .note(infra_env_id, id, service::clock::now(), None);
         }
         let host = stored
@@ -162,7 +163,7 @@ impl ApiServer {
         let (mut stored, origin) = self.stored_host(infra_env, id).await?;
         let now = service::clock::now();
         let offset_s = poll.clock_offset_s(now);
-        self.check_ins.note(infra_env, id, now, offset_s);
+        self.heartbeats.note(infra_env, id, now, offset_s);
         let host = find(&stored.snapshot, id)?;
         let is_back = matches!(
             host.record.status,
@@ -178,24 +179,30 @@ impl ApiServer {
             let (app, version) = (self.clone(), version.to_owned());
             let decide = move |change: &mut ClusterTransaction| {
                 version.clone_into(&mut change.host(id)?.0.record.discovery_agent_version);
-                change.refresh(&app.policy);
+                change.refresh();
                 Ok(())
             };
-            let changed = self.change_one("poll of a new agent", scope, id, decide);
+            let changed = self
+                .clusters
+                .change_one("poll of a new agent", scope, id, decide);
             stored = changed.await?.stored;
         }
-        let lease_timed_out = vip_leases::is_timeout_due(&stored.snapshot, self.observed(now), now);
+        let lease_timed_out =
+            vip_leases::is_timeout_due(&stored.snapshot, self.heartbeats.observed(now), now);
         if is_back || clock_moved || lease_timed_out {
             if let Some(cluster) = cluster {
                 drop(stored);
-                self.request_refresh(cluster).wait().await;
+                self.clusters.request_refresh(cluster).wait().await;
                 stored = self.stored_host(infra_env, id).await?.0;
             } else {
                 let decide = |change: &mut ClusterTransaction| {
-                    change.refresh(&self.policy);
+                    change.refresh();
                     Ok(())
                 };
-                ((), stored) = self.change("poll with changes", scope, decide).await?;
+                ((), stored) = self
+                    .clusters
+                    .change("poll with changes", scope, decide)
+                    .await?;
             }
         }
         let host = find(&stored.snapshot, id)?;
@@ -209,7 +216,7 @@ impl ApiServer {
         id: HostId,
     ) -> Result<(Arc<StoredSnapshot>, Arc<InfraEnv>), Error> {
         tx("poll", async || {
-            let lookup = self.look_up((infra_env, id)).await?;
+            let lookup = self.clusters.look_up((infra_env, id)).await?;
             let known = lookup.and_then(|lookup| Some((lookup.infra_env, lookup.binding?)));
             let (version, binding) = known.ok_or_else(|| Error::not_found("host", id))?;
             let origin = self.infra_env_at(infra_env, version).await?;
@@ -223,7 +230,7 @@ impl ApiServer {
                 stored.snapshot.hosts.push(host);
                 return Ok((Arc::new(stored), origin));
             };
-            let stored = self.at_least(cluster, revision).await?;
+            let stored = self.clusters.at_least(cluster, revision).await?;
             let stored = stored.ok_or_else(|| Error::not_found("host", id))?;
             // Unbound or deleted meanwhile: the row decides, an agent stops polling after a 404.
             if stored.snapshot.hosts.position(infra_env, id).is_none() {
@@ -242,7 +249,7 @@ impl ApiServer {
         sent: Option<&SentReply<'_>>,
     ) -> Result<Option<ReceivedReply>, Error> {
         let (stored, _) = self.stored_host(infra_env, id).await?;
-        self.check_ins
+        self.heartbeats
             .note(infra_env, id, service::clock::now(), None);
         // A pool host has no revision.
         let sent = sent.filter(|_| stored.revision > 0);
@@ -293,7 +300,7 @@ impl ApiServer {
             let (host, cluster) = change.host(id)?;
             let mut reply = reply.clone();
             let accepted = blocking::unless_short(long, || {
-                replies::accept(host, cluster, &mut reply, &app.policy, now)
+                replies::accept(host, cluster, &mut reply, &app.clusters.policy, now)
             })?;
             let matched = if is_inventory {
                 rules::host::expected_hosts::assign(host, cluster, expected.as_deref())
@@ -309,12 +316,14 @@ impl ApiServer {
                 change.events.extend(event);
             }
             if accepted.refresh {
-                change.refresh(&app.policy);
+                change.refresh();
             }
             Ok(())
         };
         let scope = Scope::Host(infra_env, id);
-        let changed = self.change_one("accept step reply", scope, id, decide);
+        let changed = self
+            .clusters
+            .change_one("accept step reply", scope, id, decide);
         // Only the refresh: the rest of the change holds a snapshot.
         let refresh = changed.await?.refresh;
         if let Some(refresh) = refresh {
@@ -343,7 +352,7 @@ impl ApiServer {
             &mut host,
             cluster,
             reply,
-            &self.policy,
+            &self.clusters.policy,
             service::clock::now(),
         );
         match accepted {
@@ -384,13 +393,14 @@ impl ApiServer {
             let (host, cluster) = change.host(id)?;
             let info = info.clone();
             let trigger = Trigger::Progress { stage, info };
-            let new = rules::host::apply(host, cluster, trigger, &app.policy, now)?;
+            let new = rules::host::apply(host, cluster, trigger, &app.clusters.policy, now)?;
             change.events.extend(new);
-            change.refresh(&app.policy);
+            change.refresh();
             Ok(())
         };
         let scope = Scope::Host(infra_env, id);
         let changed = self
+            .clusters
             .change_one("report progress", scope, id, decide)
             .await?;
         if let Some(refresh) = changed.refresh {

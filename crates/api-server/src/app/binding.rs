@@ -40,13 +40,13 @@ impl ApiServer {
             let now = change.now;
             let target = change.snapshot.cluster.clone();
             let (host, _) = change.host(host.id)?;
-            let new = rules::host::bind(host, &infra_env, &target, &self.policy, now)?;
+            let new = rules::host::bind(host, &infra_env, &target, &self.clusters.policy, now)?;
             change.events.extend(new);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         let scope = Scope::Binding(cluster, infra_env.id, host.id);
-        let changed = self.change("bind host", scope, decide).await;
+        let changed = self.clusters.change("bind host", scope, decide).await;
         let ((), stored) = changed.map_err(|error| match error {
             Error::NotFound {
                 kind: "cluster",
@@ -82,15 +82,15 @@ impl ApiServer {
             if cluster.is_none() {
                 return Err(Error::conflict(format!("host {id} is unbound already")));
             }
-            let new = rules::host::unbind(host, &infra_env, &self.policy, now)?;
+            let new = rules::host::unbind(host, &infra_env, &self.clusters.policy, now)?;
             let shown = render::host(host);
             change.events.extend(new);
             change.release(id);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(shown)
         };
         let scope = Scope::Host(infra_env.id, id);
-        let (host, _) = self.change("unbind host", scope, decide).await?;
+        let (host, _) = self.clusters.change("unbind host", scope, decide).await?;
         Ok(host)
     }
 

@@ -20,10 +20,10 @@ use service::shared_body::{BodyPiece, SharedBody};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::cluster_store::LARGE_CLUSTER;
 use super::encoded::{BesideRecord, ListedCluster};
 use super::owners::RecordBound;
 use super::render::HostCounts;
-use super::transaction::LARGE_CLUSTER;
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
 use crate::auth::Caller;
 use crate::blocking;
@@ -77,7 +77,7 @@ impl ApiServer {
         let ctx = rules::cluster::create::CreateContext {
             id: Uuid::new_v4(),
             offer: &self.offer.get(),
-            policy: &self.policy,
+            policy: &self.clusters.policy,
             cluster: None,
         };
         let cluster = rules::cluster::create::cluster(params, &ctx, now)?;
@@ -119,7 +119,7 @@ impl ApiServer {
         ];
         new.extend(rules::cluster::refresh::cluster(
             &mut snapshot,
-            &self.policy,
+            &self.clusters.policy,
             now,
         ));
         let (owner, bound) = (
@@ -229,28 +229,6 @@ impl ApiServer {
         Ok(found.collect())
     }
 
-    /// The current snapshot of a cluster.
-    ///
-    /// Errors: NotFound.
-    pub(crate) async fn stored_cluster(&self, id: ClusterId) -> Result<Arc<StoredSnapshot>, Error> {
-        tx("read cluster", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            let head = clusters::revisions(&mut connection, id).await?;
-            let head = head.ok_or_else(|| Error::not_found("cluster", id))?;
-            drop(connection);
-            let stored = self.at_least(id, head.revision).await?;
-            let mut stored = stored.ok_or_else(|| Error::not_found("cluster", id))?;
-            if !stored.snapshot.hosts.is_empty() {
-                let mut connection = self.pool()?.acquire().await?;
-                let fresh = Arc::make_mut(&mut stored);
-                self.overlay(&mut connection, id, &mut fresh.snapshot)
-                    .await?;
-            }
-            Ok(stored)
-        })
-        .await
-    }
-
     /// A cluster as JSON: pieces of kept bytes, with the last heartbeats of its hosts.
     ///
     /// Errors: NotFound.
@@ -269,7 +247,7 @@ impl ApiServer {
                 Vec::new()
             };
             drop(connection);
-            let stored = self.at_least(id, head.revision).await?;
+            let stored = self.clusters.at_least(id, head.revision).await?;
             Ok((
                 stored.ok_or_else(|| Error::not_found("cluster", id))?,
                 flushed,
@@ -280,7 +258,7 @@ impl ApiServer {
         let long = is_large && !self.encoded.has(id, &stored);
         let encoded = blocking::unless_short(long, || self.encoded.whole(id, &stored))?;
         if with_hosts {
-            encoded.print(self.heartbeats(&stored.snapshot, flushed))
+            encoded.print(self.heartbeats.of_hosts(&stored.snapshot, flushed))
         } else {
             Ok(encoded.print_alone().into())
         }
@@ -325,7 +303,7 @@ impl ApiServer {
 
     /// The hosts of a cluster; empty for an unknown cluster.
     pub(crate) async fn hosts_of_cluster(&self, id: ClusterId) -> Result<Vec<Host>, Error> {
-        match self.stored_cluster(id).await {
+        match self.clusters.stored(id).await {
             Ok(stored) => Ok(stored.snapshot.hosts.iter().map(render::host).collect()),
             Err(Error::NotFound { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -348,7 +326,7 @@ impl ApiServer {
         };
         let ctx = rules::cluster::update::UpdateContext {
             offer: &self.offer.get(),
-            policy: &self.policy,
+            policy: &self.clusters.policy,
             cluster: None,
             infra_envs: &infra_envs,
         };
@@ -359,10 +337,11 @@ impl ApiServer {
                 .side_writes
                 .pull_secret
                 .clone_from(&params.pull_secret);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         let ((), stored) = self
+            .clusters
             .change("update cluster", Scope::Cluster(id), decide)
             .await?;
         Ok(render::cluster(&stored.snapshot, true))
@@ -386,19 +365,21 @@ impl ApiServer {
             change
                 .events
                 .push(NewEvent::new("cluster_deregistered", EventSeverity::Info, text).cluster(id));
-            release_hosts(change, &own, &self.policy);
+            release_hosts(change, &own, &self.clusters.policy);
             let hosts = change.snapshot.hosts.iter();
             change.snapshot.cluster.hosts = hosts.map(render::left_host).collect();
             change.snapshot.hosts.truncate(0);
             change.side_writes.delete_cluster = true;
             Ok(())
         };
-        self.change("deregister cluster", Scope::Cluster(id), decide)
+        self.clusters
+            .change("deregister cluster", Scope::Cluster(id), decide)
             .await?;
         if request::is_dry_run() {
             return Ok(());
         }
-        self.evict(id);
+        self.clusters.evict(id);
+        self.encoded.remove(id);
         self.store.delete_cluster(id).await
     }
 
@@ -451,7 +432,7 @@ impl ApiServer {
         &self,
         id: ClusterId,
     ) -> Result<Vec<PlatformType>, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         Ok(rules::operators::support::supported_platforms(
             &stored.snapshot,
         ))
@@ -462,11 +443,11 @@ impl ApiServer {
         &self,
         id: ClusterId,
     ) -> Result<PreflightHardwareRequirements, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         Ok(rules::cluster::preflight::preflight_requirements(
             cluster,
-            &self.policy,
+            &self.clusters.policy,
         ))
     }
 }

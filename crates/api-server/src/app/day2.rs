@@ -65,12 +65,15 @@ impl ApiServer {
             if matches!(host.record.role, None | Some(HostRole::AutoAssign)) {
                 host.record.role = Some(HostRole::Worker);
             }
-            change.refresh(&self.policy);
+            change.refresh();
             let (host, cluster) = day2_host(change, id)?;
             check_known(host)?;
             Ok(cluster)
         };
-        let (cluster, stored) = self.change("assign day-2 role", scope, &assign).await?;
+        let (cluster, stored) = self
+            .clusters
+            .change("assign day-2 role", scope, &assign)
+            .await?;
         let ignition = self.node_ignition(&stored.snapshot, id).await?;
         // Before the transition: the next poll makes the agent download it.
         if !request::is_dry_run() {
@@ -90,9 +93,15 @@ impl ApiServer {
                     "host {id} changed while its ignition was made: retry"
                 )));
             }
-            let new = rules::host::apply(host, Some(&target), Trigger::Install, &self.policy, now)?;
+            let new = rules::host::apply(
+                host,
+                Some(&target),
+                Trigger::Install,
+                &self.clusters.policy,
+                now,
+            )?;
             change.events.extend(new);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         self.change_host("install day-2 host", infra_env, id, start)
@@ -124,9 +133,15 @@ impl ApiServer {
         let reset = |change: &mut ClusterTransaction| {
             let (now, target) = (change.now, change.snapshot.cluster.clone());
             let (host, _) = day2_host(change, id)?;
-            let new = rules::host::apply(host, Some(&target), Trigger::Reset, &self.policy, now)?;
+            let new = rules::host::apply(
+                host,
+                Some(&target),
+                Trigger::Reset,
+                &self.clusters.policy,
+                now,
+            )?;
             change.events.extend(new);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         let result = self.change_host("reset host", infra_env, id, reset).await;
@@ -150,7 +165,7 @@ impl ApiServer {
                 return Err(unbound(id));
             }
             rules::cluster::update::reset_validation(host, validation)?;
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         self.change_host("reset host validation", infra_env, id, reset)

@@ -69,7 +69,7 @@ impl ApiServer {
     ) -> Result<AppliedDeclaration, Error> {
         let wanted = declaration::parse(files)?;
         let infra_env = self.infra_env(id).await?;
-        let cluster = self.stored_cluster(cluster_of(&infra_env)?).await?;
+        let cluster = self.clusters.stored(cluster_of(&infra_env)?).await?;
         let cluster = cluster.snapshot.cluster.clone();
         let applied = Box::pin(self.apply_to(caller, &wanted, cluster, Some(infra_env))).await;
         applied.map_err(|error| wanted.located(error))
@@ -90,7 +90,7 @@ impl ApiServer {
             infra_env: None,
         };
         self.access.check_subjects(caller, ids).await?;
-        let cluster = self.stored_cluster(cluster).await?;
+        let cluster = self.clusters.stored(cluster).await?;
         let target = DeclarationTarget {
             cluster: cluster.snapshot.cluster.clone(),
             infra_env: Some(infra_env),
@@ -112,7 +112,7 @@ impl ApiServer {
         .await?;
         let mut found = Vec::new();
         for id in named {
-            let cluster = match self.stored_cluster(id).await {
+            let cluster = match self.clusters.stored(id).await {
                 Ok(stored) => stored.snapshot.cluster.clone(),
                 // Deleted meanwhile.
                 Err(Error::NotFound { .. }) => continue,

@@ -115,11 +115,12 @@ impl ApiServer {
                 let (host, cluster) = change.host(id)?;
                 let event = rules::host::expected_hosts::assign(host, cluster, list.as_deref());
                 change.events.extend(event);
-                change.refresh(&app.policy);
+                change.refresh();
                 Ok(())
             };
             let scope = Scope::Host(infra_env, id);
             match self
+                .clusters
                 .change_one("compare with expected hosts", scope, id, decide)
                 .await
             {

@@ -65,7 +65,7 @@ impl ApiServer {
         // One at a time: each costs as much as a refresh of the cluster.
         let _permit = self.explanations.acquire().await;
         let now = service::clock::now();
-        let mut stored = self.stored_cluster(id).await?;
+        let mut stored = self.clusters.stored(id).await?;
         let failures = tx("read failure times", async || {
             let mut connection = self.pool()?.acquire().await?;
             events::failure_times(&mut connection, Some(id), None).await
@@ -74,8 +74,8 @@ impl ApiServer {
         let is_large = stored.snapshot.hosts.len() > LARGE;
         Ok(blocking::unless_short(is_large, || {
             let snapshot = &mut Arc::make_mut(&mut stored).snapshot;
-            self.observe(snapshot, now);
-            rules::explain::cluster(snapshot, &failures, &self.policy, now)
+            self.heartbeats.observe(snapshot, now);
+            rules::explain::cluster(snapshot, &failures, &self.clusters.policy, now)
         }))
     }
 
@@ -89,19 +89,19 @@ impl ApiServer {
             Ok((rows, failures))
         })
         .await?;
-        let observed = self.observed(now);
+        let observed = self.heartbeats.observed(now);
         let records = rows.into_iter().map(|row| row.record);
         let unbound = records.filter(|record| record.cluster_id.is_none());
         let hosts: Vec<HostState> = unbound
             .map(|mut record| {
-                self.check_ins.apply(&mut record);
+                self.heartbeats.apply(&mut record);
                 let mut host = HostState::new(record);
                 host.observed = observed;
                 host
             })
             .collect();
         Ok(blocking::unless_short(hosts.len() > LARGE, || {
-            rules::explain::pool(&infra_env, &hosts, &failures, &self.policy, now)
+            rules::explain::pool(&infra_env, &hosts, &failures, &self.clusters.policy, now)
         }))
     }
 

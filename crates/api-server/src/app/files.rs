@@ -43,7 +43,7 @@ impl ApiServer {
     ///
     /// Errors: Conflict – not made yet.
     pub(crate) async fn download(&self, id: ClusterId, name: &str) -> Result<Object, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         check_downloadable(&stored.snapshot.cluster, name)?;
         self.cluster_file(&stored.snapshot.cluster, name).await
     }
@@ -54,7 +54,7 @@ impl ApiServer {
         id: ClusterId,
         name: &str,
     ) -> Result<Object, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         if name == KUBECONFIG && !stored.snapshot.files.kubeconfig {
             check_downloadable(cluster, KUBECONFIG_NOINGRESS)?;

@@ -44,7 +44,7 @@ impl ApiServer {
         })
         .await?;
         let shown = |mut row: HostRow| {
-            self.check_ins.apply(&mut row.record);
+            self.heartbeats.apply(&mut row.record);
             render::host_record(&row.record)
         };
         Ok(page.with(|rows| rows.into_iter().map(shown).collect()))
@@ -58,7 +58,7 @@ impl ApiServer {
         })
         .await?;
         let mut host = row.ok_or_else(|| Error::not_found("host", id))?.record;
-        self.check_ins.apply(&mut host);
+        self.heartbeats.apply(&mut host);
         Ok(render::host_record(&host))
     }
 
@@ -86,7 +86,7 @@ impl ApiServer {
             if secrets.token.is_some() || secrets.headers.is_some() {
                 change.side_writes.endpoint = Some((infra_env, id, secrets.clone()));
             }
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         self.change_host("update host", infra_env, id, decide).await
@@ -114,10 +114,11 @@ impl ApiServer {
             change.events.push(event);
             change.snapshot.hosts.retain(|host| host.record.id != id);
             rules::cluster::update::release_machine_networks(&mut change.snapshot);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(cluster)
         };
         let (cluster, _) = self
+            .clusters
             .change("deregister host", Scope::Host(infra_env, id), decide)
             .await?;
         // Logs of a deleted host cannot be downloaded, but count towards the quota of the cluster.
@@ -169,6 +170,7 @@ impl ApiServer {
         decide: impl Fn(&mut ClusterTransaction) -> Result<(), Error>,
     ) -> Result<Host, Error> {
         let ((), stored) = self
+            .clusters
             .change(name, Scope::Host(infra_env, id), decide)
             .await?;
         let host: Option<&HostState> = stored.snapshot.host(id);

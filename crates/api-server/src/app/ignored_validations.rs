@@ -112,7 +112,7 @@ fn shown(cluster: &model::cluster::Cluster) -> Value {
 impl ApiServer {
     /// The ignored validations of a cluster.
     pub(crate) async fn ignored_validations(&self, id: ClusterId) -> Result<Value, Error> {
-        Ok(shown(&self.stored_cluster(id).await?.snapshot.cluster))
+        Ok(shown(&self.clusters.stored(id).await?.snapshot.cluster))
     }
 
     /// Sets the ignored validations; absent members stay unchanged.
@@ -135,10 +135,11 @@ impl ApiServer {
             if let Some(text) = &clusters {
                 cluster.ignored_cluster_validations.clone_from(text);
             }
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         let ((), stored) = self
+            .clusters
             .change("ignore validations", Scope::Cluster(id), decide)
             .await?;
         Ok(shown(&stored.snapshot.cluster))

@@ -82,7 +82,7 @@ impl ApiServer {
             let ctx = rules::cluster::create::CreateContext {
                 id,
                 offer: &self.offer.get(),
-                policy: &self.policy,
+                policy: &self.clusters.policy,
                 cluster: cluster.as_ref(),
             };
             let mut infra_env = rules::cluster::create::infra_env(params.clone(), &ctx, now)?;
@@ -133,7 +133,9 @@ impl ApiServer {
             rules::cluster::usage::record_infra_env(cluster, before, infra_env);
             Ok(())
         };
-        let recorded = self.change("record usage", Scope::Cluster(cluster), record);
+        let recorded = self
+            .clusters
+            .change("record usage", Scope::Cluster(cluster), record);
         match recorded.await {
             // Deleted meanwhile.
             Ok(_) | Err(Error::NotFound { .. }) => {}
@@ -273,7 +275,7 @@ impl ApiServer {
             };
             let ctx = rules::cluster::update::UpdateContext {
                 offer: &self.offer.get(),
-                policy: &self.policy,
+                policy: &self.clusters.policy,
                 cluster: cluster.as_ref(),
                 infra_envs: &[],
             };

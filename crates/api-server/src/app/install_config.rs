@@ -13,7 +13,7 @@ impl ApiServer {
     /// Errors: NotFound; Invalid – the cluster only takes more hosts, or misses a member that the installer needs.
     /// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, V2GetClusterInstallConfig.
     pub(crate) async fn install_config(&self, id: ClusterId) -> Result<String, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         if stored.snapshot.cluster.kind == ClusterKind::AddHostsCluster {
             return Err(Error::invalid(
                 "cluster_id",
@@ -37,10 +37,11 @@ impl ApiServer {
         let decide = |change: &mut ClusterTransaction| {
             let new = rules::declarations::install_config::update(&mut change.snapshot, overrides)?;
             change.events.extend(new);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
-        self.change("update install-config", Scope::Cluster(id), decide)
+        self.clusters
+            .change("update install-config", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }

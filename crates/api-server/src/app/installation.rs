@@ -64,15 +64,22 @@ impl ApiServer {
         trigger: Trigger,
     ) -> Result<Cluster, Error> {
         let decide = |change: &mut ClusterTransaction| {
-            let new =
-                rules::cluster::apply(&mut change.snapshot, trigger, &self.policy, change.now)?;
+            let new = rules::cluster::apply(
+                &mut change.snapshot,
+                trigger,
+                &self.clusters.policy,
+                change.now,
+            )?;
             change.events.extend(new);
             if trigger == Trigger::Reset {
                 change.snapshot.files.kubeconfig = false;
             }
             Ok(())
         };
-        let ((), stored) = self.change(name, Scope::Cluster(id), decide).await?;
+        let ((), stored) = self
+            .clusters
+            .change(name, Scope::Cluster(id), decide)
+            .await?;
         Ok(render::cluster(&stored.snapshot, true))
     }
 
@@ -107,10 +114,11 @@ impl ApiServer {
                     .prop("report", report);
                 change.events.push(event);
             }
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
         let ((), stored) = self
+            .clusters
             .change("complete installation", Scope::Cluster(id), decide)
             .await?;
         Ok(render::cluster(&stored.snapshot, true))
@@ -134,10 +142,11 @@ impl ApiServer {
             let cluster = &mut change.snapshot.cluster;
             let new = rules::host::progress::report_finalizing(cluster, stage, change.now)?;
             change.events.extend(new);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
-        self.change("report finalizing", Scope::Cluster(id), decide)
+        self.clusters
+            .change("report finalizing", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }
@@ -146,7 +155,7 @@ impl ApiServer {
     ///
     /// Errors: Invalid – no PEM certificate, or the cluster is neither finalizing nor installed.
     pub(crate) async fn upload_ingress_cert(&self, id: ClusterId, pem: &str) -> Result<(), Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let status = stored.snapshot.cluster.status;
         if !matches!(status, ClusterStatus::Finalizing | ClusterStatus::Installed) {
             return Err(Error::invalid(
@@ -169,10 +178,11 @@ impl ApiServer {
         self.store.put(id, KUBECONFIG, kubeconfig).await?;
         let decide = |change: &mut ClusterTransaction| {
             change.snapshot.files.kubeconfig = true;
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
-        self.change("upload ingress certificate", Scope::Cluster(id), decide)
+        self.clusters
+            .change("upload ingress certificate", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }
@@ -181,7 +191,7 @@ impl ApiServer {
     ///
     /// Errors: Conflict – the console is not available yet.
     pub(crate) async fn credentials(&self, id: ClusterId) -> Result<ClusterCredentials, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         files::check_downloadable(cluster, KUBEADMIN_PASSWORD)?;
         let console = cluster

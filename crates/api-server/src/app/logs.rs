@@ -97,7 +97,7 @@ impl ApiServer {
         source: LogSource,
         archive: impl AsyncRead + Send,
     ) -> Result<(), Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         if let LogSource::Host(host) = source
             && stored.snapshot.host(host).is_none()
         {
@@ -145,7 +145,8 @@ impl ApiServer {
             }
             Ok(())
         };
-        self.change("store logs", Scope::Cluster(id), decide)
+        self.clusters
+            .change("store logs", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }
@@ -158,7 +159,7 @@ impl ApiServer {
         id: ClusterId,
         source: LogSource,
     ) -> Result<(String, Object), Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         let name = match source {
             LogSource::Controller => format!("{}_{id}_controller.tar.gz", cluster.name),
@@ -183,7 +184,7 @@ impl ApiServer {
     ///
     /// Errors: NotFound.
     pub(crate) async fn all_logs(&self, id: ClusterId) -> Result<LogArchive, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         let filter = EventFilter {
             cluster_id: Some(id.0),
@@ -261,7 +262,8 @@ impl ApiServer {
             }
             Ok(())
         };
-        self.change("report cluster logs", Scope::Cluster(id), decide)
+        self.clusters
+            .change("report cluster logs", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }
@@ -282,7 +284,8 @@ impl ApiServer {
             }
             Ok(())
         };
-        self.change("report host logs", Scope::Host(infra_env, id), decide)
+        self.clusters
+            .change("report host logs", Scope::Host(infra_env, id), decide)
             .await
             .map(drop)
     }

@@ -123,7 +123,7 @@ impl ApiServer {
         id: ClusterId,
         with_system: bool,
     ) -> Result<Vec<ClusterManifest>, Error> {
-        self.stored_cluster(id).await?;
+        self.clusters.stored(id).await?;
         let mut prefixes = vec![(USER_MANIFESTS, ManifestSource::User)];
         if with_system {
             prefixes.push((GENERATED_MANIFESTS, ManifestSource::System));
@@ -248,7 +248,7 @@ impl ApiServer {
     }
 
     async fn check_takes_manifests(&self, id: ClusterId) -> Result<(), Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         match stored.snapshot.cluster.status {
             ClusterStatus::PendingForInput | ClusterStatus::Insufficient | ClusterStatus::Ready => {
                 Ok(())
@@ -280,10 +280,11 @@ impl ApiServer {
         let has_any = !self.store.list(id, USER_MANIFESTS).await?.is_empty();
         let decide = |change: &mut ClusterTransaction| {
             change.snapshot.files.user_manifests = has_any;
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
-        self.change("count manifests", Scope::Cluster(id), decide)
+        self.clusters
+            .change("count manifests", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }

@@ -20,7 +20,7 @@ impl ApiServer {
         id: ClusterId,
         name: Option<&str>,
     ) -> Result<Vec<MonitoredOperator>, Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let all = stored.snapshot.cluster.monitored_operators.clone();
         let Some(name) = name else {
             return Ok(all);
@@ -89,10 +89,11 @@ impl ApiServer {
                 .prop("status", status)
                 .prop("status_info", &report.status_info);
             change.events.push(event);
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
-        self.change("report operator", Scope::Cluster(id), decide)
+        self.clusters
+            .change("report operator", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }

@@ -84,7 +84,8 @@ impl ApiServer {
         let doing = "preparing an installation";
         // Before a connection is taken: the pool is small, and registries may be slow.
         let image = &self
-            .stored_cluster(id)
+            .clusters
+            .stored(id)
             .await?
             .snapshot
             .cluster
@@ -122,7 +123,7 @@ impl ApiServer {
     }
 
     async fn prepare_alone(&self, id: ClusterId) -> Result<(), Error> {
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         if !clusters::is_preparation_due(&stored.snapshot.cluster) {
             return Ok(());
         }
@@ -234,10 +235,11 @@ impl ApiServer {
                 }
             };
             change.events.push(event.cluster(id));
-            change.refresh(&self.policy);
+            change.refresh();
             Ok(())
         };
-        self.change("finish preparation", Scope::Cluster(id), decide)
+        self.clusters
+            .change("finish preparation", Scope::Cluster(id), decide)
             .await
             .map(drop)
     }

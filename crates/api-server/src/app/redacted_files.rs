@@ -111,7 +111,7 @@ impl ApiServer {
         if sees_secrets(caller, "") {
             return Ok(true);
         }
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         Ok(sees_secrets(caller, &stored.snapshot.cluster.user_name))
     }
 
@@ -171,7 +171,7 @@ impl ApiServer {
         if !matches!(caller, Caller::Agent(_)) {
             return Ok(());
         }
-        let stored = self.stored_cluster(id).await?;
+        let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         let status = cluster.status;
         let completed_at = cluster.install_completed_at.0;

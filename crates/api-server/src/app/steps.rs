@@ -49,7 +49,7 @@ impl ApiServer {
             _ => None,
         };
         let ctx = StepContext {
-            policy: &self.policy,
+            policy: &self.clusters.policy,
             settings: &self.step_settings,
             infra_env,
             release: &release,

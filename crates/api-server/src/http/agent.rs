@@ -47,7 +47,7 @@ pub(crate) async fn register(
             .clone_into(&mut params.discovery_agent_version);
     }
     let host = app.register_host(infra_env, &params).await?;
-    let command = runner_command(infra_env, host.id, &app.policy.agent_image);
+    let command = runner_command(infra_env, host.id, &app.clusters.policy.agent_image);
     let answer = Registration {
         host,
         next_step_runner_command: command,

@@ -127,7 +127,7 @@ async fn logs_link(
     let kind = query.text("logs_type").unwrap_or(default);
     match logs::source_of(query, kind)? {
         Some(source) => drop(app.logs(id, source).await?),
-        None => drop(app.stored_cluster(id).await?),
+        None => drop(app.clusters.stored(id).await?),
     }
     let mut parameters = vec![("logs_type", kind)];
     parameters.extend(host.as_deref().map(|host| ("host_id", host)));

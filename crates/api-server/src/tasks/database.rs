@@ -42,7 +42,9 @@ pub(super) async fn migrate(
         };
         let Err(unavailable) = opened else {
             tracing::info!("database ready");
-            app.grace_period.mark_available(service::clock::now());
+            app.heartbeats
+                .grace_period
+                .mark_available(service::clock::now());
             health.ready(DATABASE);
             return true;
         };
@@ -84,7 +86,9 @@ pub(super) async fn watch(app: &ApiServer, health: &Health, shutdown: &Cancellat
         };
         pace = WATCH;
         let Err(unavailable) = checked else {
-            app.grace_period.mark_available(service::clock::now());
+            app.heartbeats
+                .grace_period
+                .mark_available(service::clock::now());
             health.ready(DATABASE);
             log.recovered(Instant::now());
             if std::mem::take(&mut is_unavailable) {
@@ -93,7 +97,7 @@ pub(super) async fn watch(app: &ApiServer, health: &Health, shutdown: &Cancellat
             continue;
         };
         connection = None;
-        app.grace_period.mark_unavailable();
+        app.heartbeats.grace_period.mark_unavailable();
         let reason = unavailable.reason();
         health.unready(DATABASE, reason.clone());
         if unavailable.is_refusal() {

@@ -6,12 +6,13 @@ use tokio::task::spawn_blocking;
 
 use super::pause::pause;
 use crate::app::ApiServer;
+use crate::app::monitor::refresh_due;
 use crate::measurements::measure_file_system;
 
 /// Refreshes clusters and pool hosts until `shutdown`.
 pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
     while pause(app.settings.cluster_monitor_interval, shutdown).await {
-        if let Err(error) = app.monitor(shutdown).await {
+        if let Err(error) = refresh_due(&app.db, &app.clusters, &app.heartbeats, shutdown).await {
             tracing::warn!(error = error.chain(), "cluster monitor failed, retrying");
         }
         let folder = app.settings.work_dir.clone();
@@ -30,7 +31,7 @@ pub(super) async fn flush_periodically(app: &ApiServer, shutdown: &CancellationT
 
 /// Flushes the pending heartbeats.
 pub(super) async fn flush(app: &ApiServer) {
-    if let Err(error) = app.flush_check_ins().await {
+    if let Err(error) = app.heartbeats.flush().await {
         tracing::warn!(error = error.chain(), "heartbeats not flushed, retrying");
     }
 }

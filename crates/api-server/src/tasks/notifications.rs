@@ -29,7 +29,7 @@ async fn listen(app: &ApiServer) -> Result<(), sqlx::Error> {
     let mut listener = app.db.listen(&[PREPARATION_CHANNEL, EVENT_CHANNEL]).await?;
     loop {
         match listener.recv().await?.channel() {
-            PREPARATION_CHANNEL => app.preparation.notify_one(),
+            PREPARATION_CHANNEL => app.clusters.preparation_due.notify_one(),
             _ => app.event_streams.wake.notify_one(),
         }
     }

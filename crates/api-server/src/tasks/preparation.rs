@@ -24,7 +24,7 @@ pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
         slots.start_due(app).await;
         tokio::select! {
             () = shutdown.cancelled() => return,
-            () = app.preparation.notified() => {}
+            () = app.clusters.preparation_due.notified() => {}
             () = tokio::time::sleep(POLL_INTERVAL) => {}
             Some(finished) = slots.running.join_next(), if !slots.running.is_empty() => slots.finished(finished),
         }

@@ -3,13 +3,14 @@
 //! A change of one host marks its cluster's refresh as due in the database, in the change's own transaction, and
 //! here. Marks of this process are served at once; those of a crashed process are found by the monitor.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::Error;
 use model::ids::ClusterId;
 
 use super::pending_refresh::RefreshHandle;
-use super::{ApiServer, ClusterTransaction, Scope};
+use super::{ClusterStore, ClusterTransaction, Scope};
 
 /// Throttle: the pause after a refresh, as a multiple of its duration. The validations of one large cluster take at
 /// most a quarter of a core.
@@ -20,20 +21,25 @@ const DEFERRED: Duration = Duration::from_millis(250);
 /// Interval of looking for waiting changes.
 const LOOK: Duration = Duration::from_millis(5);
 
-impl ApiServer {
+impl ClusterStore {
     /// Requests a refresh of a cluster.
-    pub(super) fn request_refresh(&self, id: ClusterId) -> RefreshHandle {
+    pub(crate) fn request_refresh(self: &Arc<Self>, id: ClusterId) -> RefreshHandle {
         let (handle, is_first) = self.refreshes.request(id);
         if is_first {
-            let app = self.clone();
+            let store = Arc::clone(self);
             // Tracked like a request: a graceful shutdown drains it before the pool closes.
             self.requests
-                .spawn(async move { app.refresh_until_done(id).await });
+                .spawn(async move { store.refresh_until_done(id).await });
         }
         handle
     }
 
-    async fn refresh_until_done(&self, id: ClusterId) {
+    /// Whether a refresh of a cluster is pending, running, or in its pause.
+    pub(crate) fn is_refresh_pending(&self, id: ClusterId) -> bool {
+        self.refreshes.is_pending(id)
+    }
+
+    async fn refresh_until_done(self: &Arc<Self>, id: ClusterId) {
         loop {
             let deferred = Instant::now();
             while self.host_changes.is_waiting(id) && deferred.elapsed() < DEFERRED {
@@ -42,7 +48,7 @@ impl ApiServer {
             let number = self.refreshes.requested(id);
             let started = Instant::now();
             let refresh = |change: &mut ClusterTransaction| {
-                change.refresh(&self.policy);
+                change.refresh();
                 Ok(())
             };
             match self.change("refresh", Scope::Cluster(id), refresh).await {

@@ -1,17 +1,17 @@
 //! Loading of snapshots: cached in memory, and updated with the rows that changed since.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::host::Host;
-use model::ids::{ClusterId, HostId, InfraEnvId};
+use concurrency::KeyedMutex;
+use model::ids::ClusterId;
 use rules::ObservedTime;
 use rules::Snapshot;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
-use super::{ApiServer, StoredSnapshot};
-use crate::db::check_ins as check_in_rows;
-use crate::db::{self, CheckIn, clusters, hosts};
+use super::StoredSnapshot;
+use super::cache::ClusterCache;
+use crate::db::{self, Database, clusters, hosts};
 use crate::secrets::KeySet;
 
 /// A snapshot, and whether its refresh is due: validations and statuses are older than the records.
@@ -20,7 +20,35 @@ pub(super) struct LoadedSnapshot {
     pub(super) refresh_due: bool,
 }
 
-impl ApiServer {
+/// Snapshots of clusters, at the revisions of the database.
+#[derive(Debug)]
+pub(super) struct Snapshots {
+    db: Database,
+    cache: ClusterCache,
+    /// Single-flight reads of whole clusters.
+    loads: KeyedMutex<Uuid>,
+}
+
+impl Snapshots {
+    /// Snapshots of the clusters in the database.
+    pub(super) fn new(db: Database) -> Self {
+        Self {
+            db,
+            cache: ClusterCache::default(),
+            loads: KeyedMutex::default(),
+        }
+    }
+
+    /// Caches the snapshot of a committed change.
+    pub(super) fn put(&self, id: ClusterId, stored: &Arc<StoredSnapshot>) {
+        self.cache.put(id, Arc::clone(stored));
+    }
+
+    /// Evicts a cluster.
+    pub(super) fn remove(&self, id: ClusterId) {
+        self.cache.remove(id);
+    }
+
     /// A cluster and its hosts, at that revision or a later one.
     ///
     /// Concurrent reads are coalesced (single-flight); callers wait without a connection.
@@ -36,13 +64,13 @@ impl ApiServer {
         if let Some(stored) = self.cache.at_least(id, revision) {
             return Ok(Some(stored));
         }
-        let mut connection = self.pool()?.acquire().await?;
-        let loaded = self.load_cluster(&mut connection, id).await?;
+        let mut connection = self.db.pool()?.acquire().await?;
+        let loaded = self.load(&mut connection, id).await?;
         Ok(loaded.map(|loaded| loaded.stored))
     }
 
     /// A cluster and its hosts at the database's revision.
-    pub(super) async fn load_cluster(
+    pub(super) async fn load(
         &self,
         connection: &mut PgConnection,
         id: ClusterId,
@@ -63,9 +91,9 @@ impl ApiServer {
             Some(known) if known.revision == head.revision => Some(known),
             // Deleted rows are not in the difference: it is complete only if no host left since.
             Some(known) if head.left_revision <= known.revision => {
-                update(connection, &self.keys().await, id, head, &known).await?
+                update(connection, &self.db.keys().await, id, head, &known).await?
             }
-            _ => read(connection, &self.keys().await, id).await?,
+            _ => read(connection, &self.db.keys().await, id).await?,
         };
         Ok(stored.map(|stored| {
             self.cache.put(id, Arc::clone(&stored));
@@ -75,73 +103,6 @@ impl ApiServer {
             }
         }))
     }
-
-    /// Applies the last heartbeats, as any replica received them.
-    pub(super) async fn overlay(
-        &self,
-        connection: &mut PgConnection,
-        id: ClusterId,
-        snapshot: &mut Snapshot,
-    ) -> Result<(), db::Error> {
-        // Before the query: a flush in between would hide them from both.
-        let buffered: Vec<Vec<CheckIn>> = snapshot
-            .hosts
-            .iter()
-            .map(|host| {
-                let known = self
-                    .check_ins
-                    .known(host.record.infra_env_id, host.record.id);
-                known.collect()
-            })
-            .collect();
-        let flushed = by_host(check_in_rows::of_cluster(connection, id).await?);
-        let now = service::clock::now();
-        for (at, buffered) in buffered.into_iter().enumerate() {
-            let record = &snapshot.hosts[at].record;
-            let flushed = flushed.get(&(record.infra_env_id, record.id)).copied();
-            for check_in in flushed.into_iter().chain(buffered) {
-                // Copy on write: an unchanged host stays shared with other copies of the snapshot.
-                let record = &snapshot.hosts[at].record;
-                if rules::host::heartbeat::is_newer(record, check_in.checked_in_at, now) {
-                    super::check_ins::apply(&check_in, &mut snapshot.hosts[at].record, now);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Records that hold the last heartbeats of a snapshot's hosts and nothing else, in its order.
-    pub(super) fn heartbeats(
-        &self,
-        snapshot: &Snapshot,
-        flushed: Vec<CheckIn>,
-    ) -> impl Iterator<Item = Host> {
-        let flushed = by_host(flushed);
-        let now = service::clock::now();
-        snapshot.hosts.iter().map(move |host| {
-            let record = &host.record;
-            let mut heartbeat = Host {
-                infra_env_id: record.infra_env_id,
-                id: record.id,
-                checked_in_at: record.checked_in_at,
-                timestamp: record.timestamp,
-                ..Host::default()
-            };
-            if let Some(check_in) = flushed.get(&(record.infra_env_id, record.id)) {
-                super::check_ins::apply(check_in, &mut heartbeat, now);
-            }
-            self.check_ins.apply(&mut heartbeat);
-            heartbeat
-        })
-    }
-}
-
-/// Heartbeats by their hosts.
-fn by_host(check_ins: Vec<CheckIn>) -> HashMap<(InfraEnvId, HostId), CheckIn> {
-    let keyed = check_ins
-        .into_iter()
-        .map(|check_in| ((check_in.infra_env_id, check_in.host_id), check_in));
-    keyed.collect()
 }
 
 /// All rows of a cluster.

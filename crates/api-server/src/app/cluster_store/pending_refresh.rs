@@ -31,7 +31,7 @@ pub(crate) struct RefreshHandle {
 
 impl RefreshHandle {
     /// Waits for its end, up to [`WAIT_TIMEOUT`].
-    pub(super) async fn wait(mut self) {
+    pub(crate) async fn wait(mut self) {
         let waiting = self.done.wait_for(|done| *done >= self.number);
         // Neither a timeout nor a failure concerns the change, which is committed: the monitor retries.
         let _ = tokio::time::timeout(WAIT_TIMEOUT, waiting).await;

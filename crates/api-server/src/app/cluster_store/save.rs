@@ -14,11 +14,11 @@ use sqlx::PgConnection;
 
 use super::load::LoadedSnapshot;
 use super::transaction::{ClusterTransaction, LockScope, Refresh};
-use super::{ApiServer, StoredSnapshot};
+use super::{ClusterStore, StoredSnapshot};
 use crate::db;
 use crate::db::{clusters, hosts, infra_envs};
 
-impl ApiServer {
+impl ClusterStore {
     /// Stores the differences between `before` and the transaction's snapshot, and its side writes.
     pub(super) async fn save(
         &self,
@@ -45,7 +45,7 @@ impl ApiServer {
         if let LockScope::Cluster(id) = lock_scope {
             let id = *id;
             if let Some(text) = &change.side_writes.pull_secret {
-                clusters::set_pull_secret(connection, &self.keys().await, id, text).await?;
+                clusters::set_pull_secret(connection, &self.db.keys().await, id, text).await?;
             }
             if let Some(info) = change.side_writes.release_info {
                 clusters::set_release_info(connection, id, &info).await?;
@@ -62,7 +62,7 @@ impl ApiServer {
             };
             if differences.cluster {
                 change.snapshot.cluster.updated_at = now.into();
-                let (snapshot, keys) = (&change.snapshot, self.keys().await);
+                let (snapshot, keys) = (&change.snapshot, self.db.keys().await);
                 revision = clusters::save(connection, &keys, snapshot, bump, now).await?;
                 if clusters::is_preparation_due(&snapshot.cluster) {
                     clusters::notify_preparation(connection).await?;
@@ -81,8 +81,14 @@ impl ApiServer {
             }
         }
         if let Some((infra_env, host, secrets)) = &change.side_writes.endpoint {
-            hosts::set_endpoint_secrets(connection, &self.keys().await, *infra_env, *host, secrets)
-                .await?;
+            hosts::set_endpoint_secrets(
+                connection,
+                &self.db.keys().await,
+                *infra_env,
+                *host,
+                secrets,
+            )
+            .await?;
         }
         self.events.insert(connection, &change.events, now).await?;
         Ok(Arc::new(StoredSnapshot {
@@ -107,15 +113,15 @@ impl ApiServer {
         let hosts = &change.snapshot.hosts;
         let is_larger = !differences.added.is_empty() || change.joining.is_some();
         if is_larger && matches!(lock_scope, LockScope::Cluster(_)) {
-            check_host_limit(hosts, self.settings.max_hosts_per_cluster)?;
+            check_host_limit(hosts, self.limits.per_cluster)?;
         }
         let added: Vec<&Host> = differences
             .added
             .iter()
             .map(|at| &hosts[*at].record)
             .collect();
-        let limit = self.settings.max_hosts_per_infra_env;
-        let keys = self.keys().await;
+        let limit = self.limits.per_infra_env;
+        let keys = self.db.keys().await;
         if !hosts::insert(connection, &keys, &added, revision, limit, change.now).await?
             && let Some(host) = added.first()
         {

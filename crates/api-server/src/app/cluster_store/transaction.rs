@@ -3,7 +3,6 @@
 //! Invariant: changed rows, their events and the new revision become visible together or not at all.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use model::Error;
 use model::cluster::Cluster;
@@ -12,14 +11,14 @@ use model::time::Timestamp;
 use rules::HostState;
 use rules::InstallationPolicy;
 use rules::NewEvent;
-use rules::ObservedTime;
 use rules::Snapshot;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::load::LoadedSnapshot;
 use super::pending_refresh::RefreshHandle;
-use super::{ApiServer, StoredSnapshot, request};
+use super::{ClusterStore, StoredSnapshot};
+use crate::app::request;
 use crate::blocking;
 use crate::db::hosts::{HostKey, HostLookup};
 use crate::db::{self, tx};
@@ -30,7 +29,7 @@ use crate::measurements::{self, Measurement};
 pub(crate) const MAX_WAITING: usize = 1024;
 /// Hosts above which a refresh leaves the runtime, at about ten milliseconds: it would delay other requests' polls. A
 /// thread beside the runtime's keeps memory of its own.
-pub(super) const LARGE_CLUSTER: usize = 128;
+pub(crate) const LARGE_CLUSTER: usize = 128;
 
 /// Subject of a change.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +71,7 @@ pub(crate) struct CommittedChange<T> {
     pub(crate) value: T,
     pub(crate) stored: Arc<StoredSnapshot>,
     /// The refresh of the cluster, if it is due.
-    pub(super) refresh: Option<RefreshHandle>,
+    pub(crate) refresh: Option<RefreshHandle>,
 }
 
 /// A change in progress: the snapshot, and the writes beside it.
@@ -95,6 +94,8 @@ pub(crate) struct ClusterTransaction {
     pub(super) current: Option<HostId>,
     extent: Extent,
     is_bound: bool,
+    /// Parameters of the rules.
+    policy: Arc<InstallationPolicy>,
 }
 
 /// Writes of a transaction beside the records of its snapshot.
@@ -163,7 +164,8 @@ impl ClusterTransaction {
     }
 
     /// Refreshes validations and statuses, or marks the refresh as due if the change reads one host.
-    pub(crate) fn refresh(&mut self, policy: &InstallationPolicy) {
+    pub(crate) fn refresh(&mut self) {
+        let policy = &self.policy;
         if self.is_bound && self.extent == Extent::Hosts {
             self.refresh = Refresh::Due;
         } else if self.is_bound {
@@ -208,12 +210,12 @@ impl LockScope {
     }
 }
 
-impl ApiServer {
+impl ClusterStore {
     /// Changes a cluster or a pool host: `decide` sees the newest state and may run again.
     ///
     /// Errors: NotFound; Unavailable; those of `decide`, which roll the transaction back.
     pub(crate) async fn change<T>(
-        &self,
+        self: &Arc<Self>,
         name: &'static str,
         scope: Scope,
         decide: impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
@@ -224,9 +226,9 @@ impl ApiServer {
         Ok((changed.value, changed.stored))
     }
 
-    /// Like [`ApiServer::change`], but skips a cluster whose lock is held.
+    /// Like [`ClusterStore::change`], but skips a cluster whose lock is held.
     pub(crate) async fn change_if_free(
-        &self,
+        self: &Arc<Self>,
         name: &'static str,
         scope: Scope,
         decide: impl Fn(&mut ClusterTransaction) -> Result<(), Error>,
@@ -235,7 +237,7 @@ impl ApiServer {
     }
 
     async fn transact<T>(
-        &self,
+        self: &Arc<Self>,
         name: &'static str,
         scope: Scope,
         wait: bool,
@@ -274,9 +276,9 @@ impl ApiServer {
     }
 
     /// Looks a host up; none for an unknown infra-env.
-    pub(super) async fn look_up(&self, host: HostKey) -> Result<Option<HostLookup>, db::Error> {
+    pub(crate) async fn look_up(&self, host: HostKey) -> Result<Option<HostLookup>, db::Error> {
         let query = |hosts: Vec<HostKey>| async move {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             hosts::look_up(&mut connection, &hosts).await
         };
         self.host_lookups.load(host, query).await
@@ -284,7 +286,7 @@ impl ApiServer {
 
     /// One attempt of a transaction, which the pool host `joining` joins; none if it does not wait and the lock is held.
     pub(super) async fn attempt<T>(
-        &self,
+        self: &Arc<Self>,
         joining: Option<(InfraEnvId, HostId)>,
         lock_scope: &LockScope,
         extent: Extent,
@@ -301,7 +303,7 @@ impl ApiServer {
             source: None,
         })?;
         let _permit = self.changes.acquire().await;
-        let mut tx = self.pool()?.begin().await?;
+        let mut tx = self.db.pool()?.begin().await?;
         let ids = lock_scope.lock_ids();
         if wait {
             locks::lock(&mut tx, &ids).await?;
@@ -313,10 +315,10 @@ impl ApiServer {
         let long = extent == Extent::Whole && change.snapshot.hosts.len() > LARGE_CLUSTER;
         let value = blocking::unless_short(long, || {
             if extent == Extent::Whole {
-                self.observe(&mut change.snapshot, change.now);
+                self.heartbeats.observe(&mut change.snapshot, change.now);
             }
             if before.refresh_due {
-                change.refresh(&self.policy);
+                change.refresh();
             }
             if let Some(host) = joining {
                 change.join(host)?;
@@ -324,8 +326,7 @@ impl ApiServer {
             decide(&mut change)
         })?;
         let due = change.refresh == Refresh::Due;
-        let installer_image = &self.step_settings.installer_image;
-        let measured = measurements::of_change(&before.stored, &change, installer_image);
+        let measured = measurements::of_change(&before.stored, &change, &self.installer_image);
         let stored = self.save(&mut tx, lock_scope, &before, change).await?;
         if !request::commit(tx).await? {
             return Ok(Some(CommittedChange {
@@ -372,16 +373,18 @@ impl ApiServer {
             current: None,
             extent,
             is_bound: matches!(lock_scope, LockScope::Cluster(_)),
+            policy: Arc::clone(&self.policy),
         };
         match (extent, lock_scope) {
             // Each host's own change applies its heartbeats.
             (Extent::Hosts, _) => {}
             (Extent::Whole, LockScope::Cluster(id)) => {
-                self.overlay(connection, *id, &mut change.snapshot).await?;
+                let snapshot = &mut change.snapshot;
+                self.heartbeats.overlay(connection, *id, snapshot).await?;
             }
             (Extent::Whole, LockScope::Pool(..)) => {
                 for host in &mut change.snapshot.hosts {
-                    self.check_ins.apply(&mut host.record);
+                    self.heartbeats.apply(&mut host.record);
                 }
             }
         }
@@ -398,35 +401,14 @@ impl ApiServer {
     ) {
         if is_joined {
             // The next read orders the new host by its registration.
-            self.cache.remove(id);
+            self.snapshots.remove(id);
         } else {
-            self.cache.put(id, Arc::clone(stored));
+            self.snapshots.put(id, stored);
         }
         if clusters::is_preparation_due(&stored.snapshot.cluster)
             && !clusters::is_preparation_due(&before.snapshot.cluster)
         {
-            self.preparation.notify_one();
-        }
-    }
-
-    /// Since when this server has observed clusters and hosts.
-    pub(super) fn observed(&self, now: Timestamp) -> ObservedTime {
-        ObservedTime {
-            heartbeats_since: Some(self.grace_period.since(now)),
-            clock_set_at: self
-                .clock_watch
-                .set_at(service::clock::now(), Instant::now()),
-        }
-    }
-
-    /// Sets [`ApiServer::observed`] where it differs: a written host is no longer shared with other copies (copy on write).
-    pub(super) fn observe(&self, snapshot: &mut Snapshot, now: Timestamp) {
-        let observed = self.observed(now);
-        snapshot.observed = observed;
-        for at in 0..snapshot.hosts.len() {
-            if snapshot.hosts[at].observed != observed {
-                snapshot.hosts[at].observed = observed;
-            }
+            self.preparation_due.notify_one();
         }
     }
 
@@ -441,14 +423,14 @@ impl ApiServer {
         id: HostId,
     ) -> Result<HostState, db::Error> {
         locks::lock(connection, &[id.0]).await?;
-        let row = hosts::find(connection, &self.keys().await, infra_env, id).await?;
+        let row = hosts::find(connection, &self.db.keys().await, infra_env, id).await?;
         let mut row = row.ok_or_else(|| Error::not_found("host", id))?;
         if let Some(cluster) = row.record.cluster_id {
             return Err(Error::conflict(format!("host {id} is bound to cluster {cluster}")).into());
         }
-        self.check_ins.apply(&mut row.record);
+        self.heartbeats.apply(&mut row.record);
         let mut host = row.into_state();
-        host.observed = self.observed(service::clock::now());
+        host.observed = self.heartbeats.observed(service::clock::now());
         Ok(host)
     }
 
@@ -459,12 +441,14 @@ impl ApiServer {
     ) -> Result<LoadedSnapshot, db::Error> {
         match lock_scope {
             LockScope::Cluster(id) => {
-                let loaded = self.load_cluster(connection, *id).await?;
+                let loaded = self.snapshots.load(connection, *id).await?;
                 loaded.ok_or_else(|| Error::not_found("cluster", id).into())
             }
             LockScope::Pool(infra_env, ids) => {
                 let mut stored = StoredSnapshot::default();
-                for row in hosts::find_all(connection, &self.keys().await, *infra_env, ids).await? {
+                for row in
+                    hosts::find_all(connection, &self.db.keys().await, *infra_env, ids).await?
+                {
                     if row.record.cluster_id.is_some() {
                         return Err(db::Error::Moved);
                     }

@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::transaction::{CommittedChange, Extent, LockScope, MAX_WAITING, Refresh};
-use super::{ApiServer, ClusterTransaction, Scope, request};
+use super::{ClusterStore, ClusterTransaction, Scope};
+use crate::app::request;
 use crate::db::{self, tx};
 
 /// Changes of one transaction at most.
@@ -118,26 +119,26 @@ impl HostChanges {
 
 /// Ends the key's queue when its task panics: the waiting requests fail, and the next one starts a task.
 struct GroupTask {
-    app: ApiServer,
+    store: Arc<ClusterStore>,
     key: GroupKey,
 }
 
 impl Drop for GroupTask {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.app.host_changes.waiting().remove(&self.key);
+            self.store.host_changes.waiting().remove(&self.key);
         }
     }
 }
 
-impl ApiServer {
-    /// Like [`ApiServer::change`], but of one host, at a cost that does not grow with its cluster: changes that arrive
+impl ClusterStore {
+    /// Like [`ClusterStore::change`], but of one host, at a cost that does not grow with its cluster: changes that arrive
     /// together share a transaction, and the refresh of the cluster is marked as due in it, and coalesced.
     ///
     /// A `decide` that fails leaves the cluster's own record as it was. Returns the cluster before its refresh, and a
     /// handle to the refresh.
     pub(crate) async fn change_one(
-        &self,
+        self: &Arc<Self>,
         name: &'static str,
         scope: Scope,
         host: HostId,
@@ -166,10 +167,10 @@ impl ApiServer {
                 return self.change_alone(&lock_scope, &change).await;
             };
             if self.host_changes.add(key, change)? {
-                let app = self.clone();
+                let store = Arc::clone(self);
                 // Tracked like a request: a graceful shutdown drains it before the pool closes.
                 self.requests
-                    .spawn(async move { app.commit_groups(key).await });
+                    .spawn(async move { store.commit_groups(key).await });
             }
             outcome.await.unwrap_or_else(|_| {
                 let what = "the transaction of a host's change";
@@ -179,7 +180,11 @@ impl ApiServer {
         .await
     }
 
-    async fn change_alone(&self, lock_scope: &LockScope, change: &HostChange) -> ChangeOutcome {
+    async fn change_alone(
+        self: &Arc<Self>,
+        lock_scope: &LockScope,
+        change: &HostChange,
+    ) -> ChangeOutcome {
         let run = |transaction: &mut ClusterTransaction| self.run(transaction, change);
         let committed = self.attempt(None, lock_scope, Extent::Hosts, true, &run);
         let committed = committed.await?.ok_or(db::Error::Moved)?;
@@ -190,15 +195,15 @@ impl ApiServer {
         })
     }
 
-    async fn commit_groups(self, key: GroupKey) {
-        let task = GroupTask { app: self, key };
-        while let Some(group) = task.app.host_changes.take(key) {
-            task.app.commit_group(key, group).await;
+    async fn commit_groups(self: Arc<Self>, key: GroupKey) {
+        let task = GroupTask { store: self, key };
+        while let Some(group) = task.store.host_changes.take(key) {
+            task.store.commit_group(key, group).await;
         }
     }
 
     /// Commits a group. When its transaction is refused, each change gets one of its own: only the one at fault fails.
-    async fn commit_group(&self, key: GroupKey, group: Vec<HostChange>) {
+    async fn commit_group(self: &Arc<Self>, key: GroupKey, group: Vec<HostChange>) {
         match self.try_group(key, &group).await {
             Ok(committed) => self.respond(key, group, committed),
             Err(error) if group.len() == 1 || matches!(error, Error::Unavailable { .. }) => {
@@ -217,7 +222,7 @@ impl ApiServer {
     }
 
     async fn try_group(
-        &self,
+        self: &Arc<Self>,
         key: GroupKey,
         group: &[HostChange],
     ) -> Result<CommittedChange<Vec<Result<bool, db::Error>>>, Error> {
@@ -264,8 +269,8 @@ impl ApiServer {
         let refresh = std::mem::replace(&mut transaction.refresh, Refresh::None);
         transaction.current = Some(change.host);
         if let Some(host) = transaction.snapshot.hosts.by_id_mut(change.host) {
-            self.check_ins.apply(&mut host.record);
-            host.observed = self.observed(transaction.now);
+            self.heartbeats.apply(&mut host.record);
+            host.observed = self.heartbeats.observed(transaction.now);
         }
         let decided = (change.decide)(transaction);
         let is_due = decided.is_ok() && transaction.refresh == Refresh::Due;
