@@ -1,4 +1,4 @@
-//! State shared by handlers and tasks; the use cases, one module per noun.
+//! The use cases, one module per noun, and the state of the application: handlers and tasks take the nouns that they need.
 
 pub(crate) mod access;
 pub(crate) mod agent;
@@ -10,8 +10,9 @@ pub(crate) mod bmc_boots;
 pub(crate) mod change_stream;
 pub(crate) mod cluster_store;
 pub(crate) mod clusters;
-mod day2;
+pub(crate) mod day2;
 pub(crate) mod declarations;
+pub(crate) mod discovery_files;
 mod encoded;
 pub(crate) mod event_stream;
 pub(crate) mod events;
@@ -53,215 +54,306 @@ pub(crate) mod versions;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use model::Error;
 use net::resolve::Resolver;
-use sqlx::PgPool;
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use access::AccessControl;
-use audit::{AuditQueue, AuditRecords};
-use change_stream::ChangeStreams;
 pub(crate) use cluster_store::{ClusterStore, ClusterTransaction, Scope, StoredSnapshot};
+pub(crate) use heartbeats::Heartbeats;
+pub(crate) use site_checks::remote_services;
+
+use access::AccessControl;
+use agent::Agents;
+use audit::{AuditQueue, AuditRecords};
+use bmc_boots::BmcBoots;
+use change_stream::ChangeStreams;
+use clusters::Clusters;
+use declarations::Declarations;
+use discovery_files::DiscoveryFiles;
+use encoded::EncodedClusters;
 use event_stream::EventStreams;
 use events::Events;
-pub(crate) use heartbeats::Heartbeats;
+use expected_hosts::ExpectedHosts;
+use explain::Explanations;
+use files::ClusterFiles;
+use hosts::Hosts;
+use infra_envs::{InfraEnvCache, InfraEnvs};
+use installation::Installations;
+use installed_nodes::InstalledNodes;
+use ipxe::IpxeScripts;
 use jobs::Jobs;
 use links::Links;
 use log_in_codes::LogInLinks;
+use logs::Logs;
+use manifests::Manifests;
 use offer::CurrentOffer;
 use os_images::OsImageOffer;
-pub(crate) use preparation::PreparationAttempt;
+use owners::RecordBound;
+use preparation::Preparations;
 use release_images::ReleaseOffer;
+use repeated_replies::RepeatedReplies;
 use site_checks::SiteChecks;
-pub(crate) use site_checks::remote_services;
+use steps::AgentSteps;
 use token_validity::InfraEnvTokens;
 
 use crate::auth::Authentication;
 use crate::carry_in::CarryIn;
 use crate::db::Database;
+use crate::discovery::DiscoveryOptions;
 use crate::files::FileStore;
-use crate::secrets::KeySet;
+use crate::install::InstallContext;
 use crate::settings::Settings;
-use crate::{discovery, install};
 
-/// Handle to the server's state. Cloning is cheap.
+/// The state of the application, as a list of parts: nothing else reaches them all. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub(crate) struct ApiServer(Arc<ServerState>);
+pub(crate) struct App(Arc<Parts>);
 
-/// The server's state, shared by all clones of [`ApiServer`].
-#[derive(Debug)]
-pub(crate) struct ServerState {
-    /// Settings of the environment.
-    pub(crate) settings: Arc<Settings>,
-    /// Verification of credentials.
-    pub(crate) auth: Arc<Authentication>,
-    access: Arc<AccessControl>,
-    tokens: Arc<InfraEnvTokens>,
-    links: Arc<Links>,
-    pub(crate) clusters: Arc<ClusterStore>,
-    pub(crate) heartbeats: Arc<Heartbeats>,
-    pub(crate) offer: Arc<CurrentOffer>,
-    pub(crate) releases: Arc<ReleaseOffer>,
-    pub(crate) os_images: Arc<OsImageOffer>,
-    /// Parameters of agent steps, from the settings.
-    pub(crate) step_settings: rules::steps::Settings,
-    /// Connection pool.
-    pub(crate) db: Database,
-    /// File store of clusters.
-    pub(crate) store: FileStore,
-    /// Parameters of discovery ignitions.
-    pub(crate) discovery: discovery::DiscoveryOptions,
-    /// Parameters of preparations.
-    pub(crate) install: install::InstallContext,
-    pub(crate) events: Arc<Events>,
-    pub(crate) event_streams: Arc<EventStreams>,
-    pub(crate) change_streams: Arc<ChangeStreams>,
-    pub(crate) audit: Arc<AuditQueue>,
-    audit_records: Arc<AuditRecords>,
-    /// In-flight requests: the pool closes after they are drained.
-    pub(crate) requests: TaskTracker,
-    repeated_replies: repeated_replies::RepeatedReplies,
-    /// Clusters as they are sent.
-    encoded: encoded::EncodedClusters,
-    /// Infra-envs of polls, valid while their version is the database's.
-    infra_envs: infra_envs::InfraEnvCache,
-    /// Concurrency limit of explanations.
-    explanations: Semaphore,
-    pub(crate) jobs: Arc<Jobs>,
-    log_in_links: Arc<LogInLinks>,
-    site_checks: Arc<SiteChecks>,
-    pub(crate) bmc_boots: bmc_boots::BmcBoots,
-    installed_reads: installed_nodes::InstalledReads,
-}
+/// Declares the parts; each is extracted from the state by its type.
+macro_rules! parts {
+    ($($name:ident: $part:ty),+ $(,)?) => {
+        #[derive(Debug)]
+        struct Parts {
+            $($name: $part),+
+        }
 
-impl ApiServer {
-    /// Builds the state from its parts.
-    pub(crate) fn new(
-        settings: Settings,
-        auth: Authentication,
-        store: FileStore,
-        discovery: discovery::DiscoveryOptions,
-        install: install::InstallContext,
-        offer: CurrentOffer,
-    ) -> Self {
-        let carry_in = CarryIn::new(&settings, install.registry_access());
-        let (settings, auth, offer) = (Arc::new(settings), Arc::new(auth), Arc::new(offer));
-        let db = Database::new(&settings, Resolver::system(), store.keyring().clone());
-        let tokens = InfraEnvTokens::new(db.clone(), Arc::clone(&auth), &settings);
-        let (tokens, links) = (
-            Arc::new(tokens),
-            Links::new(db.clone(), settings.base_url()),
-        );
-        let links = Arc::new(links);
-        let access = AccessControl::new(
-            db.clone(),
-            Arc::clone(&auth),
-            Arc::clone(&tokens),
-            Arc::clone(&links),
-            settings.enable_org_tenancy,
-        );
-        let requests = TaskTracker::new();
-        let events = Arc::new(Events::new(db.clone(), &settings));
-        let heartbeats = Arc::new(Heartbeats::new(db.clone()));
-        let clusters = ClusterStore::new(
-            db.clone(),
-            &settings,
-            Arc::clone(&events),
-            Arc::clone(&heartbeats),
-            requests.clone(),
-        );
-        let own_releases = settings.release_images.0.clone();
-        Self(Arc::new(ServerState {
-            step_settings: settings.steps(),
-            releases: Arc::new(ReleaseOffer::new(
-                db.clone(),
-                Arc::clone(&offer),
-                own_releases,
-            )),
-            os_images: Arc::new(OsImageOffer::new(db.clone(), Arc::clone(&offer))),
-            clusters: Arc::new(clusters),
-            heartbeats,
-            events,
-            event_streams: Arc::new(EventStreams::new(db.clone(), settings.max_event_streams)),
-            change_streams: Arc::new(ChangeStreams::new(db.clone())),
-            audit: Arc::default(),
-            audit_records: Arc::new(AuditRecords::new(db.clone())),
-            jobs: Arc::new(Jobs::new(db.clone(), Arc::clone(&settings), carry_in)),
-            log_in_links: Arc::new(LogInLinks::new(db.clone(), Arc::clone(&auth))),
-            site_checks: Arc::new(SiteChecks::new(
-                Arc::clone(&settings),
-                Arc::clone(&offer),
-                install.registry_access().clone(),
-            )),
-            access: Arc::new(access),
-            auth,
-            tokens,
-            links,
-            offer,
-            db,
-            settings,
-            store,
-            discovery,
-            install,
-            requests,
-            repeated_replies: repeated_replies::RepeatedReplies::default(),
-            encoded: encoded::EncodedClusters::default(),
-            infra_envs: infra_envs::InfraEnvCache::default(),
-            explanations: Semaphore::new(1),
-            bmc_boots: bmc_boots::BmcBoots::default(),
-            installed_reads: installed_nodes::InstalledReads::default(),
-        }))
-    }
-
-    /// The pool.
-    ///
-    /// Errors: Unavailable – the schema is not migrated yet.
-    fn pool(&self) -> Result<&PgPool, Error> {
-        self.db.pool()
-    }
-
-    /// Keys of stored secrets; none without a key file.
-    pub(crate) async fn keys(&self) -> KeySet {
-        self.db.keys().await
-    }
-}
-
-impl std::ops::Deref for ApiServer {
-    type Target = ServerState;
-
-    fn deref(&self) -> &ServerState {
-        &self.0
-    }
-}
-
-/// Parts of the state that handlers extract.
-macro_rules! extracted {
-    ($($field:ident: $part:ty),+ $(,)?) => {
-        $(impl FromRef<ApiServer> for $part {
-            fn from_ref(app: &ApiServer) -> Self {
-                app.0.$field.clone()
+        $(impl FromRef<App> for $part {
+            fn from_ref(app: &App) -> Self {
+                app.0.$name.clone()
             }
         })+
     };
 }
 
-extracted! {
-    clusters: Arc<ClusterStore>,
-    heartbeats: Arc<Heartbeats>,
+parts! {
     access: Arc<AccessControl>,
+    agents: Arc<Agents>,
     audit: Arc<AuditQueue>,
     audit_records: Arc<AuditRecords>,
+    bmc_boots: Arc<BmcBoots>,
     change_streams: Arc<ChangeStreams>,
+    cluster_files: Arc<ClusterFiles>,
+    cluster_store: Arc<ClusterStore>,
+    clusters: Arc<Clusters>,
+    db: Database,
+    declarations: Arc<Declarations>,
+    discovery_files: Arc<DiscoveryFiles>,
     event_streams: Arc<EventStreams>,
     events: Arc<Events>,
+    expected_hosts: Arc<ExpectedHosts>,
+    explanations: Arc<Explanations>,
+    file_store: FileStore,
+    heartbeats: Arc<Heartbeats>,
+    hosts: Arc<Hosts>,
+    infra_envs: Arc<InfraEnvs>,
+    installations: Arc<Installations>,
+    installed_nodes: Arc<InstalledNodes>,
+    ipxe_scripts: Arc<IpxeScripts>,
     jobs: Arc<Jobs>,
     links: Arc<Links>,
     log_in_links: Arc<LogInLinks>,
+    logs: Arc<Logs>,
+    manifests: Arc<Manifests>,
     offer: Arc<CurrentOffer>,
     os_images: Arc<OsImageOffer>,
+    preparations: Arc<Preparations>,
     releases: Arc<ReleaseOffer>,
+    requests: TaskTracker,
     settings: Arc<Settings>,
     site_checks: Arc<SiteChecks>,
     tokens: Arc<InfraEnvTokens>,
+}
+
+impl App {
+    /// Builds the parts, from those that the others need to those that handlers alone take.
+    #[expect(clippy::too_many_lines, reason = "one list of all parts")]
+    pub(crate) fn new(
+        settings: Settings,
+        auth: Authentication,
+        file_store: FileStore,
+        discovery: DiscoveryOptions,
+        install: InstallContext,
+        offer: CurrentOffer,
+    ) -> Self {
+        let carry_in = CarryIn::new(&settings, install.registry_access());
+        let (settings, auth, offer) = (Arc::new(settings), Arc::new(auth), Arc::new(offer));
+        let db = Database::new(&settings, Resolver::system(), file_store.keyring().clone());
+        let requests = TaskTracker::new();
+
+        let events = Arc::new(Events::new(db.clone(), &settings));
+        let heartbeats = Arc::new(Heartbeats::new(db.clone()));
+        let cluster_store = Arc::new(ClusterStore::new(
+            db.clone(),
+            &settings,
+            Arc::clone(&events),
+            Arc::clone(&heartbeats),
+            requests.clone(),
+        ));
+        let tokens = Arc::new(InfraEnvTokens::new(
+            db.clone(),
+            Arc::clone(&auth),
+            &settings,
+        ));
+        let links = Arc::new(Links::new(db.clone(), settings.base_url()));
+        let access = Arc::new(AccessControl::new(
+            db.clone(),
+            Arc::clone(&auth),
+            Arc::clone(&tokens),
+            Arc::clone(&links),
+            settings.enable_org_tenancy,
+        ));
+
+        let agents = Agents {
+            db: db.clone(),
+            clusters: Arc::clone(&cluster_store),
+            heartbeats: Arc::clone(&heartbeats),
+            infra_envs: InfraEnvCache::new(db.clone()),
+            events: Arc::clone(&events),
+            steps: AgentSteps {
+                db: db.clone(),
+                policy: Arc::clone(&cluster_store.policy),
+                settings: settings.steps(),
+                offer: Arc::clone(&offer),
+                tokens: Arc::clone(&tokens),
+            },
+            repeated_replies: RepeatedReplies::default(),
+        };
+        let clusters = Arc::new(Clusters {
+            db: db.clone(),
+            store: Arc::clone(&cluster_store),
+            heartbeats: Arc::clone(&heartbeats),
+            encoded: EncodedClusters::default(),
+            access: Arc::clone(&access),
+            offer: Arc::clone(&offer),
+            install: install.clone(),
+            events: Arc::clone(&events),
+            files: file_store.clone(),
+            bound: RecordBound::of_clusters(&settings),
+        });
+        let infra_envs = Arc::new(InfraEnvs {
+            db: db.clone(),
+            clusters: Arc::clone(&cluster_store),
+            access: Arc::clone(&access),
+            tokens: Arc::clone(&tokens),
+            offer: Arc::clone(&offer),
+            events: Arc::clone(&events),
+            bound: RecordBound::of_infra_envs(&settings),
+        });
+        let hosts = Arc::new(Hosts {
+            db: db.clone(),
+            clusters: Arc::clone(&cluster_store),
+            heartbeats: Arc::clone(&heartbeats),
+            files: file_store.clone(),
+            events: Arc::clone(&events),
+        });
+        let expected_hosts = Arc::new(ExpectedHosts {
+            db: db.clone(),
+            clusters: Arc::clone(&cluster_store),
+        });
+        let cluster_files = Arc::new(ClusterFiles {
+            clusters: Arc::clone(&cluster_store),
+            hosts: Arc::clone(&hosts),
+            files: file_store.clone(),
+        });
+        let declarations = Declarations {
+            db: db.clone(),
+            store: Arc::clone(&cluster_store),
+            clusters: Arc::clone(&clusters),
+            infra_envs: Arc::clone(&infra_envs),
+            expected_hosts: Arc::clone(&expected_hosts),
+            access: Arc::clone(&access),
+            offer: Arc::clone(&offer),
+        };
+        Self(Arc::new(Parts {
+            agents: Arc::new(agents),
+            audit: Arc::default(),
+            audit_records: Arc::new(AuditRecords::new(db.clone())),
+            bmc_boots: Arc::new(BmcBoots::new(
+                db.clone(),
+                Arc::clone(&settings),
+                Arc::clone(&offer),
+                Arc::clone(&tokens),
+            )),
+            change_streams: Arc::new(ChangeStreams::new(db.clone())),
+            declarations: Arc::new(declarations),
+            discovery_files: Arc::new(DiscoveryFiles {
+                db: db.clone(),
+                tokens: Arc::clone(&tokens),
+                options: discovery,
+            }),
+            event_streams: Arc::new(EventStreams::new(db.clone(), settings.max_event_streams)),
+            explanations: Arc::new(Explanations::new(
+                db.clone(),
+                Arc::clone(&cluster_store),
+                Arc::clone(&heartbeats),
+                Arc::clone(&access),
+            )),
+            installations: Arc::new(Installations {
+                clusters: Arc::clone(&cluster_store),
+                files: file_store.clone(),
+                events: Arc::clone(&events),
+            }),
+            installed_nodes: Arc::new(InstalledNodes::new(
+                Arc::clone(&cluster_files),
+                Arc::clone(&settings),
+            )),
+            ipxe_scripts: Arc::new(IpxeScripts {
+                db: db.clone(),
+                tokens: Arc::clone(&tokens),
+                offer: Arc::clone(&offer),
+                callback_url: settings.callback_url(),
+            }),
+            jobs: Arc::new(Jobs::new(db.clone(), Arc::clone(&settings), carry_in)),
+            log_in_links: Arc::new(LogInLinks::new(db.clone(), auth)),
+            logs: Arc::new(Logs {
+                db: db.clone(),
+                clusters: Arc::clone(&cluster_store),
+                files: file_store.clone(),
+                events: Arc::clone(&events),
+                max_bytes: settings.max_log_bytes,
+            }),
+            manifests: Arc::new(Manifests {
+                db: db.clone(),
+                clusters: Arc::clone(&cluster_store),
+                files: file_store.clone(),
+                max_per_cluster: settings.max_manifests_per_cluster,
+            }),
+            os_images: Arc::new(OsImageOffer::new(db.clone(), Arc::clone(&offer))),
+            releases: Arc::new(ReleaseOffer::new(
+                db.clone(),
+                Arc::clone(&offer),
+                settings.release_images.0.clone(),
+            )),
+            site_checks: Arc::new(SiteChecks::new(
+                Arc::clone(&settings),
+                Arc::clone(&offer),
+                install.registry_access().clone(),
+            )),
+            preparations: Arc::new(Preparations {
+                db: db.clone(),
+                clusters: Arc::clone(&cluster_store),
+                install,
+                offer: Arc::clone(&offer),
+            }),
+            access,
+            cluster_files,
+            cluster_store,
+            clusters,
+            db,
+            events,
+            expected_hosts,
+            file_store,
+            heartbeats,
+            hosts,
+            infra_envs,
+            links,
+            offer,
+            requests,
+            settings,
+            tokens,
+        }))
+    }
+
+    /// A part, by its type.
+    pub(crate) fn part<T: FromRef<Self>>(&self) -> T {
+        T::from_ref(self)
+    }
 }

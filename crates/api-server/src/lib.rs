@@ -33,7 +33,7 @@ use service::server::Running;
 use service::{CancellationToken, Error, ResultExt as _};
 use uuid::Uuid;
 
-use app::ApiServer;
+use app::App;
 use app::offer::{self, CurrentOffer};
 pub use db::database_probe;
 use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
@@ -81,7 +81,7 @@ pub fn log_in_code(settings: &Settings, name: &str, hours: u32) -> Result<String
     auth::log_in_code(settings, name, Uuid::new_v4(), expires.timestamp()).doing("issuing a code")
 }
 
-async fn build(mut settings: Settings) -> Result<ApiServer, Error> {
+async fn build(mut settings: Settings) -> Result<App, Error> {
     let os_images_file = offer::open_os_images_file(&mut settings).await?;
     let auth = auth::Authentication::open(&settings)
         .await
@@ -142,9 +142,7 @@ async fn build(mut settings: Settings) -> Result<ApiServer, Error> {
         signers,
     });
     let offer = CurrentOffer::new(settings.offer(mirrors.as_ref()), os_images_file);
-    Ok(ApiServer::new(
-        settings, auth, store, discovery, install, offer,
-    ))
+    Ok(App::new(settings, auth, store, discovery, install, offer))
 }
 
 /// Logs the missing mechanisms of the sandbox; in strict mode a missing one is an error.

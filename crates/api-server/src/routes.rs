@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, FromRef as _, Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use service::health::Health;
 use service::layers::RequestId;
+use tokio_util::task::TaskTracker;
 use tower_http::compression::predicate::Predicate;
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
-use crate::app::ApiServer;
+use crate::app::App;
 use crate::app::request::{self, RequestProperties};
+use crate::db::Database;
 use crate::http::access::{AccessLayer, check_access};
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
@@ -26,6 +28,7 @@ use crate::http::{
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
+use crate::settings::Settings;
 
 /// Path for image services: no operation of the API, as they have no credentials.
 const ADDED_OS_IMAGES: &str = "/os-images";
@@ -33,7 +36,7 @@ const ADDED_OS_IMAGES: &str = "/os-images";
 const LOG_IN_CODES: &str = "/log-in-codes";
 
 /// The handler of an operation.
-fn handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+fn handler(id: &str) -> Option<MethodRouter<App>> {
     cluster_handler(id)
         .or_else(|| installation_handler(id))
         .or_else(|| infra_env_handler(id))
@@ -42,7 +45,7 @@ fn handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         .or_else(|| other_handler(id))
 }
 
-fn cluster_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+fn cluster_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "v2RegisterCluster" => post(clusters::register),
         "v2ImportCluster" => post(clusters::import),
@@ -74,7 +77,7 @@ fn cluster_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     })
 }
 
-fn installation_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+fn installation_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "v2InstallCluster" => post(installation::install),
         "V2CancelInstallation" => post(installation::cancel),
@@ -102,7 +105,7 @@ fn installation_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     })
 }
 
-fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+fn infra_env_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "RegisterInfraEnv" => post(infra_envs::register),
         "ListInfraEnvs" => get(infra_envs::list),
@@ -127,7 +130,7 @@ fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     })
 }
 
-fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+fn host_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "v2RegisterHost" => post(agent::register),
         "v2GetNextSteps" => get(agent::next_steps),
@@ -149,7 +152,7 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     })
 }
 
-fn job_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+fn job_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "listReleaseImages" => get(release_images::list),
         "addReleaseImage" => post(release_images::add),
@@ -169,7 +172,7 @@ fn job_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     })
 }
 
-fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+fn other_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "exportAuditRecords" => get(audit::export),
         "checkSite" => get(site_checks::get),
@@ -193,12 +196,17 @@ fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
 }
 
 /// The server's router.
-pub(crate) fn router(app: ApiServer, health: Health) -> Router {
+pub(crate) fn router(app: App, health: Health) -> Router {
     let mut paths: BTreeMap<&'static str, Vec<&'static Operation>> = BTreeMap::new();
     for operation in OPERATIONS {
         paths.entry(operation.path).or_default().push(operation);
     }
-    let serves_metrics = app.settings.http.metrics_on_public_port;
+    let settings: Arc<Settings> = app.part();
+    let serves_metrics = settings.http.metrics_on_public_port;
+    let gate = Arc::new(Gate {
+        db: app.part(),
+        requests: app.part(),
+    });
     let mut api = Router::new();
     for (path, operations) in paths {
         api = api.route(&format!("{BASE}{path}"), path_router(&app, &operations));
@@ -207,7 +215,7 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
         .route(ADDED_OS_IMAGES, get(os_images::added))
         .route(LOG_IN_CODES, post(log_in_codes::redeem))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .route_layer(middleware::from_fn_with_state(app.clone(), gate))
+        .route_layer(middleware::from_fn_with_state(gate, check_schema))
         .with_state(app)
         .fallback(|uri: Uri| async move { path_not_found(uri.path()) });
     let compression = CompressionLayer::new()
@@ -229,7 +237,7 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
 }
 
 /// The handlers of one path; 405 for other methods.
-fn path_router(app: &ApiServer, operations: &[&'static Operation]) -> MethodRouter<ApiServer> {
+fn path_router(app: &App, operations: &[&'static Operation]) -> MethodRouter<App> {
     let mut methods: Vec<_> = operations
         .iter()
         .map(|operation| operation.method)
@@ -253,8 +261,8 @@ fn path_router(app: &ApiServer, operations: &[&'static Operation]) -> MethodRout
             },
         ));
         let state = AccessLayer {
-            access: Arc::from_ref(app),
-            audit: Arc::from_ref(app),
+            access: app.part(),
+            audit: app.part(),
             operation,
         };
         router =
@@ -280,14 +288,22 @@ impl Predicate for IsLongJson {
     }
 }
 
+/// State of [`check_schema`].
+#[derive(Debug)]
+struct Gate {
+    db: Database,
+    /// In-flight requests: the pool closes after they are drained.
+    requests: TaskTracker,
+}
+
 /// Responds 503 until the schema is migrated: agents stop polling after 401, 403, 404 and 409.
 ///
 /// Source: openshift/assisted-installer-agent, `src/commands/register_node.go`.
-async fn gate(State(app): State<ApiServer>, request: Request, next: Next) -> Response {
-    if let Err(error) = app.db.pool() {
+async fn check_schema(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    if let Err(error) = gate.db.pool() {
         return ApiError::Domain(error).into_response();
     }
-    let _counted = app.requests.token();
+    let _counted = gate.requests.token();
     let id = request
         .extensions()
         .get::<RequestId>()

@@ -17,9 +17,13 @@ use std::time::Duration;
 
 use service::health::Health;
 use service::{CancellationToken, Error};
+use tokio_util::task::TaskTracker;
 
-use crate::app::ApiServer;
 use crate::app::audit_writer::AuditWriter;
+use crate::app::offer::CurrentOffer;
+use crate::app::{App, Heartbeats};
+use crate::db::Database;
+use crate::settings::Settings;
 
 pub(crate) use database::DATABASE;
 
@@ -28,35 +32,35 @@ const DRAIN: Duration = Duration::from_secs(20);
 
 /// Runs every loop until `shutdown`, then drains requests and flushes the last heartbeats.
 pub(crate) async fn run(
-    app: ApiServer,
+    app: App,
     health: Health,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
-    if !database::migrate(&app, &health, &shutdown).await {
+    let (db, requests): (Database, TaskTracker) = (app.part(), app.part());
+    let (settings, offer): (Arc<Settings>, Arc<CurrentOffer>) = (app.part(), app.part());
+    let heartbeats: Arc<Heartbeats> = app.part();
+    if !database::migrate(&db, &heartbeats, &health, &shutdown).await {
         return Ok(());
     }
     let drained = CancellationToken::new();
-    let audit = AuditWriter::new(app.db.clone(), Arc::clone(&app.audit), &app.settings).await;
+    let audit = AuditWriter::new(db.clone(), app.part(), &settings).await;
     let audit = audit.map(|writer| tokio::spawn(writer.run(drained.clone())));
     tokio::join!(
-        database::watch(&app, &health, &shutdown),
-        monitor::flush_periodically(&app, &shutdown),
-        monitor::run(&app, &shutdown),
-        preparation::run(&app, &shutdown),
-        jobs::run(&app.jobs, &shutdown),
-        bmc_boots::run(&app, &shutdown),
-        added_images::run(&app.releases, &app.os_images, &shutdown),
-        event_streams::run(&app.event_streams, &shutdown),
-        change_streams::run(&app.change_streams, &shutdown),
-        notifications::run(&app, &shutdown),
-        sealing::run(&app.db, &app.store, &shutdown),
-        app.offer.follow(&shutdown),
+        database::watch(&db, &heartbeats, &health, &shutdown),
+        monitor::flush_periodically(&heartbeats, &settings, &shutdown),
+        monitor::run(&db, app.part(), &heartbeats, &settings, &shutdown),
+        preparation::run(app.part(), app.part(), &shutdown),
+        jobs::run(app.part(), &shutdown),
+        bmc_boots::run(app.part(), &shutdown),
+        added_images::run(app.part(), app.part(), &shutdown),
+        event_streams::run(app.part(), &shutdown),
+        change_streams::run(app.part(), &shutdown),
+        notifications::run(&db, app.part(), app.part(), &shutdown),
+        sealing::run(&db, app.part(), &shutdown),
+        offer.follow(&shutdown),
     );
-    app.requests.close();
-    if tokio::time::timeout(DRAIN, app.requests.wait())
-        .await
-        .is_err()
-    {
+    requests.close();
+    if tokio::time::timeout(DRAIN, requests.wait()).await.is_err() {
         tracing::warn!("requests not drained in time, closing the database");
     }
     // After the drain: the last requests have records, and in-flight polls add heartbeats.
@@ -64,7 +68,7 @@ pub(crate) async fn run(
     if let Some(audit) = audit {
         audit.await.ok();
     }
-    monitor::flush(&app).await;
-    app.db.close().await;
+    monitor::flush(&heartbeats).await;
+    db.close().await;
     Ok(())
 }

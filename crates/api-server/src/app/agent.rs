@@ -17,10 +17,14 @@ use rules::host::heartbeat;
 use rules::network::vip_leases;
 use rules::steps::replies::{self, CheckedReply};
 
-use super::repeated_replies::{ReplyDigest, SentReply};
-use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
+use super::events::Events;
+use super::expected_hosts::expected_list;
+use super::infra_envs::InfraEnvCache;
+use super::repeated_replies::{RepeatedReplies, ReplyDigest, SentReply};
+use super::steps::AgentSteps;
+use super::{ClusterStore, ClusterTransaction, Heartbeats, Scope, StoredSnapshot, render, request};
 use crate::blocking;
-use crate::db::{self, hosts, tx};
+use crate::db::{self, Database, hosts, tx};
 
 /// A poll: the request's parameters about the agent.
 #[derive(Debug, Clone, Copy)]
@@ -45,9 +49,26 @@ impl Poll<'_> {
     }
 }
 
-impl ApiServer {
+/// Hosts, as their agents report them.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) heartbeats: Arc<Heartbeats>,
+    pub(super) infra_envs: InfraEnvCache,
+    pub(super) events: Arc<Events>,
+    pub(super) steps: AgentSteps,
+    pub(super) repeated_replies: RepeatedReplies,
+}
+
+impl Agents {
+    /// Image of the agent that hosts are to run.
+    pub(crate) fn image(&self) -> &str {
+        &self.clusters.policy.agent_image
+    }
+
     /// Registers a host; idempotent.
-    pub(crate) async fn register_host(
+    pub(crate) async fn register(
         &self,
         infra_env: InfraEnvId,
         params: &HostCreateParams,
@@ -56,7 +77,7 @@ impl ApiServer {
         let (infra_env, is_known) = tx("find host", async || {
             let lookup = self.clusters.look_up((infra_env, id)).await?;
             let lookup = lookup.ok_or_else(|| Error::not_found("infra-env", infra_env))?;
-            let record = self.infra_env_at(infra_env, lookup.infra_env).await?;
+            let record = self.infra_envs.at(infra_env, lookup.infra_env).await?;
             Ok((record, lookup.binding.is_some()))
         })
         .await?;
@@ -107,7 +128,8 @@ impl ApiServer {
         params: &HostCreateParams,
     ) -> Result<Host, Error> {
         let (infra_env_id, id) = (infra_env.id, params.host_id);
-        let (app, infra_env, params) = (self.clone(), Arc::clone(infra_env), params.clone());
+        let (infra_env, params) = (Arc::clone(infra_env), params.clone());
+        let policy = Arc::clone(&self.clusters.policy);
         let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
             let is_known = change.snapshot.hosts.position(infra_env.id, id).is_some();
@@ -116,7 +138,7 @@ impl ApiServer {
                 let trigger = Trigger::Register {
                     agent_version: params.discovery_agent_version.clone(),
                 };
-                let new = rules::host::apply(host, cluster, trigger, &app.clusters.policy, now)?;
+                let new = rules::host::apply(host, cluster, trigger, &policy, now)?;
                 host.record.registered_at = now.into();
                 heartbeat::receive(&mut host.record, now, None);
                 change.events.extend(new);
@@ -176,7 +198,7 @@ impl ApiServer {
         let cluster = host.record.cluster_id;
         let scope = Scope::Host(infra_env, id);
         if let Some(version) = other_version {
-            let (app, version) = (self.clone(), version.to_owned());
+            let version = version.to_owned();
             let decide = move |change: &mut ClusterTransaction| {
                 version.clone_into(&mut change.host(id)?.0.record.discovery_agent_version);
                 change.refresh();
@@ -206,7 +228,7 @@ impl ApiServer {
             }
         }
         let host = find(&stored.snapshot, id)?;
-        self.instructions(&stored, host, &origin, now).await
+        self.steps.instructions(&stored, host, &origin, now).await
     }
 
     /// A host with its cluster, from the cache when its revision is current, and its infra-env.
@@ -219,10 +241,11 @@ impl ApiServer {
             let lookup = self.clusters.look_up((infra_env, id)).await?;
             let known = lookup.and_then(|lookup| Some((lookup.infra_env, lookup.binding?)));
             let (version, binding) = known.ok_or_else(|| Error::not_found("host", id))?;
-            let origin = self.infra_env_at(infra_env, version).await?;
+            let origin = self.infra_envs.at(infra_env, version).await?;
             let Some((cluster, revision)) = binding.cluster else {
-                let mut connection = self.pool()?.acquire().await?;
-                let row = hosts::find(&mut connection, &self.keys().await, infra_env, id).await?;
+                let mut connection = self.db.pool()?.acquire().await?;
+                let row =
+                    hosts::find(&mut connection, &self.db.keys().await, infra_env, id).await?;
                 // Bound or deleted meanwhile.
                 let row = row.filter(|row| row.record.cluster_id.is_none());
                 let mut stored = StoredSnapshot::default();
@@ -290,17 +313,17 @@ impl ApiServer {
         // When many hosts boot, each waiting request would keep an older snapshot of its cluster.
         drop(stored);
         let expected = if is_inventory {
-            self.expected_list(infra_env).await?
+            expected_list(&self.db, infra_env).await?
         } else {
             None
         };
-        let app = self.clone();
+        let policy = Arc::clone(&self.clusters.policy);
         let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
             let (host, cluster) = change.host(id)?;
             let mut reply = reply.clone();
             let accepted = blocking::unless_short(long, || {
-                replies::accept(host, cluster, &mut reply, &app.clusters.policy, now)
+                replies::accept(host, cluster, &mut reply, &policy, now)
             })?;
             let matched = if is_inventory {
                 rules::host::expected_hosts::assign(host, cluster, expected.as_deref())
@@ -387,13 +410,14 @@ impl ApiServer {
                 "is missing: name the stage that was reached",
             )
         })?;
-        let (app, info) = (self.clone(), progress.progress_info.clone());
+        let info = progress.progress_info.clone();
+        let policy = Arc::clone(&self.clusters.policy);
         let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
             let (host, cluster) = change.host(id)?;
             let info = info.clone();
             let trigger = Trigger::Progress { stage, info };
-            let new = rules::host::apply(host, cluster, trigger, &app.clusters.policy, now)?;
+            let new = rules::host::apply(host, cluster, trigger, &policy, now)?;
             change.events.extend(new);
             change.refresh();
             Ok(())

@@ -6,36 +6,35 @@ use model::host::{BindHostParams, Host};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use rules::NewEvent;
 
-use super::{ApiServer, ClusterTransaction, Scope, render};
-use crate::db::infra_envs;
-use crate::db::tx;
+use super::hosts::Hosts;
+use super::{ClusterTransaction, Scope, infra_envs, render};
 
-impl ApiServer {
+impl Hosts {
     /// Binds a pool host to a cluster.
     ///
     /// Errors: NotFound – the host; Invalid – the cluster is unknown or does not fit; Conflict – the host is bound or not
     /// known, or the cluster accepts no hosts.
-    pub(crate) async fn bind_host(
+    pub(crate) async fn bind(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
         params: &BindHostParams,
     ) -> Result<Host, Error> {
-        let host = self.host(infra_env, id).await?;
-        let result = self.bind(&host, params.cluster_id).await;
-        self.record_host_refusal("host_bind_failed", "message", &host, &result)
+        let host = self.get(infra_env, id).await?;
+        let result = self.bind_checked(&host, params.cluster_id).await;
+        self.record_refusal("host_bind_failed", "message", &host, &result)
             .await?;
         result
     }
 
-    async fn bind(&self, host: &Host, cluster: ClusterId) -> Result<Host, Error> {
+    async fn bind_checked(&self, host: &Host, cluster: ClusterId) -> Result<Host, Error> {
         if let Some(bound) = host.cluster_id {
             return Err(Error::conflict(format!(
                 "host {} is bound to cluster {bound} already: unbind it first",
                 host.id
             )));
         }
-        let infra_env = self.infra_env(host.infra_env_id).await?;
+        let infra_env = infra_envs::infra_env(&self.db, host.infra_env_id).await?;
         let decide = |change: &mut ClusterTransaction| {
             let now = change.now;
             let target = change.snapshot.cluster.clone();
@@ -61,21 +60,17 @@ impl ApiServer {
     /// Unbinds a host from its cluster.
     ///
     /// Errors: Conflict – it is unbound or being installed, or its infra-env belongs to a cluster.
-    pub(crate) async fn unbind_host(
-        &self,
-        infra_env: InfraEnvId,
-        id: HostId,
-    ) -> Result<Host, Error> {
-        let host = self.host(infra_env, id).await?;
-        let result = self.unbind(&host).await;
-        self.record_host_refusal("host_unbind_failed", "message", &host, &result)
+    pub(crate) async fn unbind(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
+        let host = self.get(infra_env, id).await?;
+        let result = self.unbind_checked(&host).await;
+        self.record_refusal("host_unbind_failed", "message", &host, &result)
             .await?;
         result
     }
 
-    async fn unbind(&self, host: &Host) -> Result<Host, Error> {
+    async fn unbind_checked(&self, host: &Host) -> Result<Host, Error> {
         let id = host.id;
-        let infra_env = self.infra_env(host.infra_env_id).await?;
+        let infra_env = infra_envs::infra_env(&self.db, host.infra_env_id).await?;
         let decide = |change: &mut ClusterTransaction| {
             let now = change.now;
             let (host, cluster) = change.host(id)?;
@@ -95,7 +90,7 @@ impl ApiServer {
     }
 
     /// Records the event of a refused request of a user to a host, with the reason as property `reason`.
-    pub(super) async fn record_host_refusal<T>(
+    pub(super) async fn record_refusal<T>(
         &self,
         name: &'static str,
         reason: &'static str,
@@ -112,18 +107,5 @@ impl ApiServer {
             .prop("host_name", host_name)
             .prop(reason, error);
         self.events.record(&[event]).await
-    }
-
-    /// The infra-envs whose hosts belong to the cluster from their registration on.
-    pub(super) async fn infra_envs_bound_to(
-        &self,
-        cluster: ClusterId,
-    ) -> Result<Vec<InfraEnvId>, Error> {
-        let found = tx("list infra-envs", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            infra_envs::list(&mut connection, &self.keys().await, Some(cluster)).await
-        })
-        .await?;
-        Ok(found.iter().map(|infra_env| infra_env.id).collect())
     }
 }

@@ -22,11 +22,15 @@ use tokio::sync::{Notify, Semaphore};
 use url::Url;
 use uuid::Uuid;
 
-use super::{ApiServer, render};
+use super::infra_envs::find_infra_env;
+use super::offer::CurrentOffer;
+use super::render;
+use super::token_validity::InfraEnvTokens;
 use crate::auth::Caller;
 use crate::blocking;
 use crate::db::bmc_boots::{self, NewBmcBoots};
-use crate::db::tx;
+use crate::db::{Database, tx};
+use crate::settings::Settings;
 pub(crate) use progress::ERROR_LENGTH;
 use progress::PendingProgress;
 use run::{BmcBootRequest, BmcBootRun, StopReason};
@@ -38,9 +42,13 @@ pub(crate) const UNDER_WAY: i64 = 1000;
 /// Ended boots of other hosts that a new request leaves in an infra-env.
 pub(crate) const KEPT_BOOTS: i64 = 1000;
 
-/// State of the boots of this process.
+/// Boots by BMCs, and the requests of this process.
 #[derive(Debug)]
 pub(crate) struct BmcBoots {
+    db: Database,
+    settings: Arc<Settings>,
+    offer: Arc<CurrentOffer>,
+    tokens: Arc<InfraEnvTokens>,
     /// Wakes the task that looks after requests.
     pub(crate) started: Notify,
     /// BMCs at a time, of all requests.
@@ -52,9 +60,19 @@ pub(crate) struct BmcBoots {
     missing: Mutex<MissingHolders>,
 }
 
-impl Default for BmcBoots {
-    fn default() -> Self {
+impl BmcBoots {
+    /// Boots of the discovery images on offer, without any request yet.
+    pub(super) fn new(
+        db: Database,
+        settings: Arc<Settings>,
+        offer: Arc<CurrentOffer>,
+        tokens: Arc<InfraEnvTokens>,
+    ) -> Self {
         Self {
+            db,
+            settings,
+            offer,
+            tokens,
             started: Notify::new(),
             permits: Arc::new(Semaphore::new(BMC_CONCURRENCY)),
             progress: Arc::default(),
@@ -63,9 +81,7 @@ impl Default for BmcBoots {
             missing: Mutex::default(),
         }
     }
-}
 
-impl BmcBoots {
     fn runs(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<BmcBootRun>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,22 +95,20 @@ impl BmcBoots {
             run.stop(reason);
         }
     }
-}
 
-impl ApiServer {
     /// Boots hosts from the discovery image of an infra-env; their progress is listed.
     ///
     /// Errors: NotFound; Invalid – a malformed BMC; Conflict – a host is under way, too many are, or no image is offered.
-    pub(crate) async fn start_bmc_boots(
-        &self,
+    pub(crate) async fn start(
+        self: &Arc<Self>,
         caller: &Caller,
         infra_env: InfraEnvId,
         params: BmcBootParams,
     ) -> Result<Vec<BmcBootHost>, Error> {
         let checked = targets::check(params.bmcs)?;
-        let image = self.bmc_image(caller, infra_env, params.image_type).await?;
-        let connector = self.redfish_connector().await?;
-        let mut holder = self.bmc_boots.holder.lock().await;
+        let image = self.image(caller, infra_env, params.image_type).await?;
+        let connector = redfish_connector(&self.settings).await?;
+        let mut holder = self.holder.lock().await;
         let mut new = NewBmcBoots {
             infra_env,
             request: Uuid::new_v4(),
@@ -111,7 +125,7 @@ impl ApiServer {
             new.systems.push(bmc.system);
             targets.push(bmc.target);
         }
-        self.insert_bmc_boots(&new).await?;
+        self.insert(&new).await?;
         tracing::info!(infra_env.id = %infra_env, request = %new.request, hosts = targets.len(), "boots by BMCs started");
         let medium = match params.medium {
             BmcBootMedium::VirtualMedia => BootMedium::VirtualMedia {
@@ -128,55 +142,49 @@ impl ApiServer {
             image_path: image.path().to_owned(),
             ejects: params.eject_after_install,
         };
-        self.run_bmc_boots(connector, request);
+        self.run(connector, request);
         drop(holder);
-        self.bmc_boots.started.notify_one();
-        self.stored_bmc_boots(infra_env).await
+        self.started.notify_one();
+        self.stored(infra_env).await
     }
 
     /// The last boot of each host of an infra-env, by name.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn list_bmc_boots(
-        &self,
-        infra_env: InfraEnvId,
-    ) -> Result<Vec<BmcBootHost>, Error> {
-        self.infra_env_row(infra_env).await?;
-        self.stored_bmc_boots(infra_env).await
+    pub(crate) async fn list(&self, infra_env: InfraEnvId) -> Result<Vec<BmcBootHost>, Error> {
+        find_infra_env(&self.db, infra_env).await?;
+        self.stored(infra_env).await
     }
 
     /// Cancels the boots of an infra-env that are under way: they end within seconds, whichever server runs them.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn cancel_bmc_boots(
-        &self,
-        infra_env: InfraEnvId,
-    ) -> Result<Vec<BmcBootHost>, Error> {
-        self.infra_env_row(infra_env).await?;
+    pub(crate) async fn cancel(&self, infra_env: InfraEnvId) -> Result<Vec<BmcBootHost>, Error> {
+        find_infra_env(&self.db, infra_env).await?;
         tx("cancel boots by BMCs", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             bmc_boots::cancel(&mut connection, infra_env).await
         })
         .await?;
-        self.stored_bmc_boots(infra_env).await
+        self.stored(infra_env).await
     }
 
-    async fn stored_bmc_boots(&self, infra_env: InfraEnvId) -> Result<Vec<BmcBootHost>, Error> {
+    async fn stored(&self, infra_env: InfraEnvId) -> Result<Vec<BmcBootHost>, Error> {
         tx("list boots by BMCs", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             bmc_boots::list(&mut connection, infra_env).await
         })
         .await
     }
 
     /// The address of an infra-env's image, for callers without credentials of their own.
-    async fn bmc_image(
+    async fn image(
         &self,
         caller: &Caller,
         id: InfraEnvId,
         image_type: Option<ImageType>,
     ) -> Result<Url, Error> {
-        let mut infra_env = render::infra_env(self.infra_env_row(id).await?.record);
+        let mut infra_env = render::infra_env(find_infra_env(&self.db, id).await?.record);
         infra_env.r#type = image_type.unwrap_or(infra_env.r#type);
         if infra_env.r#type == ImageType::DisconnectedIso && infra_env.cluster_id.is_none() {
             return Err(Error::not_found("cluster of infra-env", id));
@@ -197,25 +205,10 @@ impl ApiServer {
         image.map_err(|error| Error::internal("reading the address of the image", error))
     }
 
-    /// Reads BMC_CA_FILE for each request: a new authority needs no restart.
-    pub(super) async fn redfish_connector(&self) -> Result<RedfishConnector, Error> {
-        let path = self.settings.bmc_ca_file.clone();
-        let doing = "reading BMC_CA_FILE";
-        let connector = blocking::run(doing, move || {
-            let ca = path.map(std::fs::read).transpose();
-            let ca = ca.map_err(|error| Error::internal(doing, error))?;
-            RedfishConnector::new(ca.as_deref(), RedfishTiming::default())
-                .map_err(|error| Error::internal(doing, error))
-        });
-        let networks = networks::of_bmcs(&self.settings);
-        let (connector, networks) = tokio::join!(connector, networks);
-        Ok(connector?.within(networks))
-    }
-
-    async fn insert_bmc_boots(&self, new: &NewBmcBoots) -> Result<(), Error> {
+    async fn insert(&self, new: &NewBmcBoots) -> Result<(), Error> {
         let now = service::clock::now();
         tx("start boots by BMCs", async || {
-            let mut tx = self.pool()?.begin().await?;
+            let mut tx = self.db.pool()?.begin().await?;
             bmc_boots::lock(&mut tx).await?;
             if let Some((name, is_other)) = bmc_boots::conflicting(&mut tx, new).await? {
                 let place = if is_other { " of another infra-env" } else { "" };
@@ -238,4 +231,19 @@ impl ApiServer {
         })
         .await
     }
+}
+
+/// Reads BMC_CA_FILE for each request: a new authority needs no restart.
+pub(super) async fn redfish_connector(settings: &Settings) -> Result<RedfishConnector, Error> {
+    let path = settings.bmc_ca_file.clone();
+    let doing = "reading BMC_CA_FILE";
+    let connector = blocking::run(doing, move || {
+        let ca = path.map(std::fs::read).transpose();
+        let ca = ca.map_err(|error| Error::internal(doing, error))?;
+        RedfishConnector::new(ca.as_deref(), RedfishTiming::default())
+            .map_err(|error| Error::internal(doing, error))
+    });
+    let networks = networks::of_bmcs(settings);
+    let (connector, networks) = tokio::join!(connector, networks);
+    Ok(connector?.within(networks))
 }

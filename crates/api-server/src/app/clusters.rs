@@ -20,16 +20,23 @@ use service::shared_body::{BodyPiece, SharedBody};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::access::AccessControl;
 use super::cluster_store::LARGE_CLUSTER;
-use super::encoded::{BesideRecord, ListedCluster};
+use super::encoded::{BesideRecord, EncodedClusters, ListedCluster};
+use super::events::Events;
+use super::infra_envs::infra_envs_of;
+use super::offer::CurrentOffer;
 use super::owners::RecordBound;
+use super::preparation::check_release_image;
 use super::render::HostCounts;
-use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
+use super::{ClusterStore, ClusterTransaction, Heartbeats, Scope, render, request};
 use crate::auth::Caller;
 use crate::blocking;
 use crate::db::clusters::{self, ClusterFilter, ListedRow};
-use crate::db::{self, OwnedSecret, tx};
+use crate::db::{self, Database, OwnedSecret, tx};
 use crate::db::{check_ins, hosts, locks};
+use crate::files::FileStore;
+use crate::install::InstallContext;
 use crate::measurements::CLUSTER_CREATIONS;
 
 /// Bound of the web UI's settings of a cluster. Units: bytes.
@@ -62,11 +69,27 @@ impl ClusterListing {
     }
 }
 
-impl ApiServer {
+/// Clusters, as users manage them.
+#[derive(Debug)]
+pub(crate) struct Clusters {
+    pub(super) db: Database,
+    pub(super) store: Arc<ClusterStore>,
+    pub(super) heartbeats: Arc<Heartbeats>,
+    /// Clusters as they are sent.
+    pub(super) encoded: EncodedClusters,
+    pub(super) access: Arc<AccessControl>,
+    pub(super) offer: Arc<CurrentOffer>,
+    pub(super) install: InstallContext,
+    pub(super) events: Arc<Events>,
+    pub(super) files: FileStore,
+    pub(super) bound: RecordBound,
+}
+
+impl Clusters {
     /// Creates a cluster.
     ///
     /// Errors: Invalid; Conflict – `MAX_CLUSTERS` or `MAX_CLUSTERS_PER_OWNER` reached; Unavailable – the signature store of the release image.
-    pub(crate) async fn register_cluster(
+    pub(crate) async fn register(
         &self,
         caller: &Caller,
         params: ClusterCreateParams,
@@ -77,19 +100,18 @@ impl ApiServer {
         let ctx = rules::cluster::create::CreateContext {
             id: Uuid::new_v4(),
             offer: &self.offer.get(),
-            policy: &self.clusters.policy,
+            policy: &self.store.policy,
             cluster: None,
         };
         let cluster = rules::cluster::create::cluster(params, &ctx, now)?;
-        self.check_release_image(&cluster.ocp_release_image).await?;
-        self.insert_cluster(caller, cluster, &pull_secret, now)
-            .await
+        check_release_image(&self.offer.get(), &self.install, &cluster.ocp_release_image).await?;
+        self.insert(caller, cluster, &pull_secret, now).await
     }
 
     /// Stores a new cluster.
     ///
     /// Errors: Conflict – `MAX_CLUSTERS` or `MAX_CLUSTERS_PER_OWNER` reached.
-    pub(super) async fn insert_cluster(
+    pub(super) async fn insert(
         &self,
         caller: &Caller,
         mut cluster: Cluster,
@@ -119,19 +141,17 @@ impl ApiServer {
         ];
         new.extend(rules::cluster::refresh::cluster(
             &mut snapshot,
-            &self.clusters.policy,
+            &self.store.policy,
             now,
         ));
-        let (owner, bound) = (
-            self.access.owner(caller),
-            RecordBound::of_clusters(&self.settings),
-        );
+        let owner = self.access.owner(caller);
         let secret = OwnedSecret { owner, pull_secret };
         tx("register cluster", async || {
-            let mut tx = self.pool()?.begin().await?;
+            let mut tx = self.db.pool()?.begin().await?;
             locks::lock_registrations(&mut tx).await?;
-            bound.check(clusters::count(&mut tx, owner).await?, owner)?;
-            clusters::insert(&mut tx, &self.keys().await, &snapshot, secret, now).await?;
+            self.bound
+                .check(clusters::count(&mut tx, owner).await?, owner)?;
+            clusters::insert(&mut tx, &self.db.keys().await, &snapshot, secret, now).await?;
             self.events.insert(&mut tx, &new, now).await?;
             request::commit(tx).await?;
             Ok(())
@@ -149,7 +169,7 @@ impl ApiServer {
     }
 
     /// Clusters, oldest first, as JSON: pieces of kept bytes.
-    pub(crate) async fn list_clusters(
+    pub(crate) async fn list(
         &self,
         caller: &Caller,
         listing: ClusterListing,
@@ -160,7 +180,7 @@ impl ApiServer {
             with_deleted: listing.with_deleted,
         };
         let (found, counts) = tx("list clusters", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             let found = self.listed(&mut connection, filter).await?;
             Ok((found, hosts::count_by_status(&mut connection).await?))
         })
@@ -187,7 +207,7 @@ impl ApiServer {
             let counts = by_cluster.remove(&row.id.0).unwrap_or_default();
             if listing.with_hosts && counts.total > 0 {
                 // Deleted since the listing: its row is shown as listed.
-                if let Ok(whole) = self.encoded_cluster(row.id, true).await {
+                if let Ok(whole) = self.encoded_pieces(row.id, true).await {
                     pieces.extend(whole);
                     continue;
                 }
@@ -217,7 +237,9 @@ impl ApiServer {
             }
         }
         for ids in missing.chunks(RECORDS_AT_ONCE) {
-            for (record, version) in clusters::records(connection, &self.keys().await, ids).await? {
+            for (record, version) in
+                clusters::records(connection, &self.db.keys().await, ids).await?
+            {
                 let id = record.id;
                 encoded.insert(id, self.encoded.list(record, version)?);
             }
@@ -232,13 +254,13 @@ impl ApiServer {
     /// A cluster as JSON: pieces of kept bytes, with the last heartbeats of its hosts.
     ///
     /// Errors: NotFound.
-    async fn encoded_cluster(
+    async fn encoded_pieces(
         &self,
         id: ClusterId,
         with_hosts: bool,
     ) -> Result<Vec<BodyPiece>, Error> {
         let (stored, flushed) = tx("read cluster", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             let head = clusters::revisions(&mut connection, id).await?;
             let head = head.ok_or_else(|| Error::not_found("cluster", id))?;
             let flushed = if with_hosts {
@@ -247,7 +269,7 @@ impl ApiServer {
                 Vec::new()
             };
             drop(connection);
-            let stored = self.clusters.at_least(id, head.revision).await?;
+            let stored = self.store.at_least(id, head.revision).await?;
             Ok((
                 stored.ok_or_else(|| Error::not_found("cluster", id))?,
                 flushed,
@@ -265,29 +287,29 @@ impl ApiServer {
     }
 
     /// One cluster as JSON; a deleted one only if `with_deleted`.
-    pub(crate) async fn cluster(
+    pub(crate) async fn get(
         &self,
         id: ClusterId,
         with_hosts: bool,
         with_deleted: bool,
     ) -> Result<SharedBody, Error> {
-        let pieces = match self.encoded_cluster(id, with_hosts).await {
+        let pieces = match self.encoded_pieces(id, with_hosts).await {
             Err(Error::NotFound { .. }) if with_deleted => {
-                vec![self.deleted_cluster(id, with_hosts).await?]
+                vec![self.deleted(id, with_hosts).await?]
             }
             found => found?,
         };
         Ok(SharedBody::new(pieces))
     }
 
-    async fn deleted_cluster(&self, id: ClusterId, with_hosts: bool) -> Result<BodyPiece, Error> {
+    async fn deleted(&self, id: ClusterId, with_hosts: bool) -> Result<BodyPiece, Error> {
         let filter = ClusterFilter {
             id: Some(id.0),
             with_deleted: true,
             ..ClusterFilter::default()
         };
         let found = tx("read deleted cluster", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             self.listed(&mut connection, filter).await
         })
         .await?;
@@ -301,17 +323,8 @@ impl ApiServer {
         cluster.print(with_hosts)
     }
 
-    /// The hosts of a cluster; empty for an unknown cluster.
-    pub(crate) async fn hosts_of_cluster(&self, id: ClusterId) -> Result<Vec<Host>, Error> {
-        match self.clusters.stored(id).await {
-            Ok(stored) => Ok(stored.snapshot.hosts.iter().map(render::host).collect()),
-            Err(Error::NotFound { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Updates a cluster with a user's parameters.
-    pub(crate) async fn update_cluster(
+    pub(crate) async fn update(
         &self,
         id: ClusterId,
         params: &ClusterUpdateParams,
@@ -320,13 +333,13 @@ impl ApiServer {
             || params.operator_bundles.is_some()
             || params.user_managed_networking.is_some();
         let infra_envs = if depends_on_machines {
-            self.stored_infra_envs(Some(id)).await?
+            infra_envs_of(&self.db, id).await?
         } else {
             Vec::new()
         };
         let ctx = rules::cluster::update::UpdateContext {
             offer: &self.offer.get(),
-            policy: &self.clusters.policy,
+            policy: &self.store.policy,
             cluster: None,
             infra_envs: &infra_envs,
         };
@@ -341,7 +354,7 @@ impl ApiServer {
             Ok(())
         };
         let ((), stored) = self
-            .clusters
+            .store
             .change("update cluster", Scope::Cluster(id), decide)
             .await?;
         Ok(render::cluster(&stored.snapshot, true))
@@ -352,8 +365,9 @@ impl ApiServer {
     ///
     /// Errors: Conflict – it is being installed.
     /// Source: assisted-service, internal/bminventory/inventory.go, deleteOrUnbindHosts.
-    pub(crate) async fn deregister_cluster(&self, id: ClusterId) -> Result<(), Error> {
-        let own = self.infra_envs_bound_to(id).await?;
+    pub(crate) async fn deregister(&self, id: ClusterId) -> Result<(), Error> {
+        let own = infra_envs_of(&self.db, id).await?;
+        let own: Vec<_> = own.iter().map(|infra_env| infra_env.id).collect();
         let decide = |change: &mut ClusterTransaction| {
             let cluster = &change.snapshot.cluster;
             if cluster.status == ClusterStatus::Installing {
@@ -365,28 +379,28 @@ impl ApiServer {
             change
                 .events
                 .push(NewEvent::new("cluster_deregistered", EventSeverity::Info, text).cluster(id));
-            release_hosts(change, &own, &self.clusters.policy);
+            release_hosts(change, &own, &self.store.policy);
             let hosts = change.snapshot.hosts.iter();
             change.snapshot.cluster.hosts = hosts.map(render::left_host).collect();
             change.snapshot.hosts.truncate(0);
             change.side_writes.delete_cluster = true;
             Ok(())
         };
-        self.clusters
+        self.store
             .change("deregister cluster", Scope::Cluster(id), decide)
             .await?;
         if request::is_dry_run() {
             return Ok(());
         }
-        self.clusters.evict(id);
+        self.store.evict(id);
         self.encoded.remove(id);
-        self.store.delete_cluster(id).await
+        self.files.delete_cluster(id).await
     }
 
     /// The web UI's settings of a cluster.
     pub(crate) async fn ui_settings(&self, id: ClusterId) -> Result<String, Error> {
         let found = tx("read ui settings", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             clusters::ui_settings(&mut connection, id).await
         })
         .await?;
@@ -402,7 +416,7 @@ impl ApiServer {
             });
         }
         let found = tx("write ui settings", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             clusters::set_ui_settings(&mut connection, id, text).await
         })
         .await?;
@@ -412,44 +426,59 @@ impl ApiServer {
             Err(Error::not_found("cluster", id))
         }
     }
+}
 
-    /// The pull secret of a cluster.
-    pub(super) async fn pull_secret(&self, id: ClusterId) -> Result<secrecy::SecretString, Error> {
-        let found = tx("read pull secret", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            clusters::pull_secret(&mut connection, &self.keys().await, id).await
-        })
-        .await?;
-        found
-            .map(Into::into)
-            .ok_or_else(|| Error::not_found("cluster", id))
+/// The hosts of a cluster; empty for an unknown cluster.
+pub(crate) async fn hosts_of_cluster(
+    clusters: &ClusterStore,
+    id: ClusterId,
+) -> Result<Vec<Host>, Error> {
+    match clusters.stored(id).await {
+        Ok(stored) => Ok(stored.snapshot.hosts.iter().map(render::host).collect()),
+        Err(Error::NotFound { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
+}
 
-    /// Platforms that suit a cluster's hosts.
-    ///
-    /// Errors: NotFound.
-    pub(crate) async fn supported_platforms(
-        &self,
-        id: ClusterId,
-    ) -> Result<Vec<PlatformType>, Error> {
-        let stored = self.clusters.stored(id).await?;
-        Ok(rules::operators::support::supported_platforms(
-            &stored.snapshot,
-        ))
-    }
+/// The pull secret of a cluster.
+pub(super) async fn pull_secret(
+    db: &Database,
+    id: ClusterId,
+) -> Result<secrecy::SecretString, Error> {
+    let found = tx("read pull secret", async || {
+        let mut connection = db.pool()?.acquire().await?;
+        clusters::pull_secret(&mut connection, &db.keys().await, id).await
+    })
+    .await?;
+    found
+        .map(Into::into)
+        .ok_or_else(|| Error::not_found("cluster", id))
+}
 
-    /// Hardware requirements by role, of the platform and of operators.
-    pub(crate) async fn preflight_requirements(
-        &self,
-        id: ClusterId,
-    ) -> Result<PreflightHardwareRequirements, Error> {
-        let stored = self.clusters.stored(id).await?;
-        let cluster = &stored.snapshot.cluster;
-        Ok(rules::cluster::preflight::preflight_requirements(
-            cluster,
-            &self.clusters.policy,
-        ))
-    }
+/// Platforms that suit a cluster's hosts.
+///
+/// Errors: NotFound.
+pub(crate) async fn supported_platforms(
+    clusters: &ClusterStore,
+    id: ClusterId,
+) -> Result<Vec<PlatformType>, Error> {
+    let stored = clusters.stored(id).await?;
+    Ok(rules::operators::support::supported_platforms(
+        &stored.snapshot,
+    ))
+}
+
+/// Hardware requirements by role, of the platform and of operators.
+pub(crate) async fn preflight_requirements(
+    clusters: &ClusterStore,
+    id: ClusterId,
+) -> Result<PreflightHardwareRequirements, Error> {
+    let stored = clusters.stored(id).await?;
+    let cluster = &stored.snapshot.cluster;
+    Ok(rules::cluster::preflight::preflight_requirements(
+        cluster,
+        &clusters.policy,
+    ))
 }
 
 fn text(json: &'static [u8]) -> BodyPiece {

@@ -1,5 +1,7 @@
 //! Use cases of day 2: hosts that join installed clusters, and clusters that are not installed here.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::{Cluster, DisconnectedClusterCreateParams, ImportClusterParams};
 use model::host::{Host, HostKind, HostRole, HostStatus};
@@ -11,54 +13,58 @@ use rules::host::Trigger;
 use rules::steps::IgnitionAccess;
 use uuid::Uuid;
 
-use super::{ApiServer, ClusterTransaction, Scope, request};
+use super::clusters::Clusters;
+use super::hosts::Hosts;
+use super::installation::trigger;
+use super::steps::ignition_access;
+use super::{ClusterStore, ClusterTransaction, Scope, request};
 use crate::auth::Caller;
 use crate::install::{self, day2};
 
-impl ApiServer {
-    /// Lets an installed cluster accept further hosts.
-    ///
-    /// Errors: Invalid – it is not installed.
-    pub(crate) async fn allow_add_hosts(&self, id: ClusterId) -> Result<Cluster, Error> {
-        self.trigger("allow add hosts", id, ClusterTrigger::AddHosts)
-            .await
-    }
+/// Lets an installed cluster accept further hosts.
+///
+/// Errors: Invalid – it is not installed.
+pub(crate) async fn allow_add_hosts(
+    clusters: &Arc<ClusterStore>,
+    id: ClusterId,
+) -> Result<Cluster, Error> {
+    trigger(clusters, "allow add hosts", id, ClusterTrigger::AddHosts).await
+}
 
+impl Clusters {
     /// Creates the record of a cluster that is installed already.
     ///
     /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached.
-    pub(crate) async fn import_cluster(
+    pub(crate) async fn import(
         &self,
         caller: &Caller,
         params: ImportClusterParams,
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
         let cluster = rules::cluster::create::imported_cluster(params, Uuid::new_v4(), now)?;
-        self.insert_cluster(caller, cluster, "", now).await
+        self.insert(caller, cluster, "", now).await
     }
 
     /// Creates the record of a cluster that a disconnected image installs.
     ///
     /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached.
-    pub(crate) async fn register_disconnected_cluster(
+    pub(crate) async fn register_disconnected(
         &self,
         caller: &Caller,
         params: DisconnectedClusterCreateParams,
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
         let cluster = rules::cluster::create::disconnected_cluster(params, Uuid::new_v4(), now)?;
-        self.insert_cluster(caller, cluster, "", now).await
+        self.insert(caller, cluster, "", now).await
     }
+}
 
+impl Hosts {
     /// Starts the installation of a day-2 host.
     ///
     /// Errors: Conflict – it has no installed cluster, is not known, or changed meanwhile; Invalid – its ignition cannot
     /// be made.
-    pub(crate) async fn install_host(
-        &self,
-        infra_env: InfraEnvId,
-        id: HostId,
-    ) -> Result<Host, Error> {
+    pub(crate) async fn install(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
         let scope = Scope::Host(infra_env, id);
         let assign = |change: &mut ClusterTransaction| {
             let (host, _) = day2_host(change, id)?;
@@ -78,7 +84,7 @@ impl ApiServer {
         // Before the transition: the next poll makes the agent download it.
         if !request::is_dry_run() {
             let put = self
-                .store
+                .files
                 .put(cluster, &ignition.name, ignition.content.clone());
             put.await?;
         }
@@ -104,7 +110,7 @@ impl ApiServer {
             change.refresh();
             Ok(())
         };
-        self.change_host("install day-2 host", infra_env, id, start)
+        self.change("install day-2 host", infra_env, id, start)
             .await
     }
 
@@ -112,7 +118,7 @@ impl ApiServer {
         let host = snapshot.host(id);
         let host = host.ok_or_else(|| Error::not_found("host", id))?;
         let certificates = day2::certificates(&snapshot.cluster, &host.record)?;
-        let access = self.ignition_access(&host.record, certificates).await?;
+        let access = ignition_access(&self.db, &host.record, certificates).await?;
         let config = day2::pointer(&snapshot.cluster, host, &access)?;
         Ok(NodeIgnition {
             name: install::file_name(&host.record),
@@ -124,12 +130,8 @@ impl ApiServer {
     /// Resets a day-2 host: it can be installed again after its user booted the discovery image.
     ///
     /// Errors: Conflict – it joins no installed cluster, or its status forbids it.
-    pub(crate) async fn reset_host(
-        &self,
-        infra_env: InfraEnvId,
-        id: HostId,
-    ) -> Result<Host, Error> {
-        let host = self.host(infra_env, id).await?;
+    pub(crate) async fn reset(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
+        let host = self.get(infra_env, id).await?;
         let reset = |change: &mut ClusterTransaction| {
             let (now, target) = (change.now, change.snapshot.cluster.clone());
             let (host, _) = day2_host(change, id)?;
@@ -144,8 +146,8 @@ impl ApiServer {
             change.refresh();
             Ok(())
         };
-        let result = self.change_host("reset host", infra_env, id, reset).await;
-        self.record_host_refusal("host_installation_reset_failed", "error", &host, &result)
+        let result = self.change("reset host", infra_env, id, reset).await;
+        self.record_refusal("host_installation_reset_failed", "error", &host, &result)
             .await?;
         result
     }
@@ -153,7 +155,7 @@ impl ApiServer {
     /// Drops the stored result of a host's validation; the agent checks again.
     ///
     /// Errors: Conflict – the host is unbound; Invalid – the validation cannot be reset.
-    pub(crate) async fn reset_host_validation(
+    pub(crate) async fn reset_validation(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
@@ -168,7 +170,7 @@ impl ApiServer {
             change.refresh();
             Ok(())
         };
-        self.change_host("reset host validation", infra_env, id, reset)
+        self.change("reset host validation", infra_env, id, reset)
             .await
             .map(drop)
     }

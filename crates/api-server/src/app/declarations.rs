@@ -1,5 +1,7 @@
 //! Use cases of declarations: the agent-based installer's files are applied and exported.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::Cluster;
 use model::declaration::{AppliedDeclaration, DeclaredChange};
@@ -9,11 +11,16 @@ use model::infra_env::InfraEnv;
 use rules::declarations::declaration::{self, ApplyPlan, CurrentState, Declaration, FileText};
 use secrecy::ExposeSecret as _;
 
-use super::ApiServer;
-use super::access::PathIds;
+use super::ClusterStore;
+use super::access::{AccessControl, PathIds};
+use super::clusters::{Clusters, pull_secret};
+use super::expected_hosts::{ExpectedHosts, expected_list};
+use super::infra_envs::{self, InfraEnvs};
+use super::install_config::update_install_config;
+use super::offer::CurrentOffer;
 use super::request::{self, RequestProperties};
 use crate::auth::Caller;
-use crate::db::{clusters, tx};
+use crate::db::{Database, clusters, tx};
 
 /// Longest body with both files. Units: bytes.
 pub(crate) const BODY_BYTES: usize = 2 << 20;
@@ -35,12 +42,24 @@ impl DeclarationTarget {
     }
 }
 
-impl ApiServer {
+/// Declarations of clusters by files.
+#[derive(Debug)]
+pub(crate) struct Declarations {
+    pub(super) db: Database,
+    pub(super) store: Arc<ClusterStore>,
+    pub(super) clusters: Arc<Clusters>,
+    pub(super) infra_envs: Arc<InfraEnvs>,
+    pub(super) expected_hosts: Arc<ExpectedHosts>,
+    pub(super) access: Arc<AccessControl>,
+    pub(super) offer: Arc<CurrentOffer>,
+}
+
+impl Declarations {
     /// Applies files to the cluster that they name, and to its infra-env; both are created if they do not exist.
     /// Idempotent: the same files change nothing the next time. `version` is that of a new cluster; empty: the default.
     ///
     /// Errors: Invalid; Conflict – several clusters or infra-envs have the name, or the status forbids changes.
-    pub(crate) async fn apply_declaration(
+    pub(crate) async fn apply(
         &self,
         caller: &Caller,
         files: &[FileText],
@@ -68,8 +87,8 @@ impl ApiServer {
         files: &[FileText],
     ) -> Result<AppliedDeclaration, Error> {
         let wanted = declaration::parse(files)?;
-        let infra_env = self.infra_env(id).await?;
-        let cluster = self.clusters.stored(cluster_of(&infra_env)?).await?;
+        let infra_env = infra_envs::infra_env(&self.db, id).await?;
+        let cluster = self.store.stored(cluster_of(&infra_env)?).await?;
         let cluster = cluster.snapshot.cluster.clone();
         let applied = Box::pin(self.apply_to(caller, &wanted, cluster, Some(infra_env))).await;
         applied.map_err(|error| wanted.located(error))
@@ -78,23 +97,19 @@ impl ApiServer {
     /// Both files of an infra-env and its cluster, as two YAML documents without secrets.
     ///
     /// Errors: NotFound; Invalid – the infra-env has no cluster.
-    pub(crate) async fn export_declaration(
-        &self,
-        caller: &Caller,
-        id: InfraEnvId,
-    ) -> Result<String, Error> {
-        let infra_env = self.infra_env(id).await?;
+    pub(crate) async fn export(&self, caller: &Caller, id: InfraEnvId) -> Result<String, Error> {
+        let infra_env = infra_envs::infra_env(&self.db, id).await?;
         let cluster = cluster_of(&infra_env)?;
         let ids = PathIds {
             cluster: Some(cluster),
             infra_env: None,
         };
         self.access.check_subjects(caller, ids).await?;
-        let cluster = self.clusters.stored(cluster).await?;
+        let cluster = self.store.stored(cluster).await?;
         let target = DeclarationTarget {
             cluster: cluster.snapshot.cluster.clone(),
             infra_env: Some(infra_env),
-            expected: self.expected_list(id).await?,
+            expected: expected_list(&self.db, id).await?,
         };
         declaration::print(&declaration::declare(target.state()))
     }
@@ -106,13 +121,13 @@ impl ApiServer {
         wanted: &Declaration,
     ) -> Result<Option<Cluster>, Error> {
         let named = tx("find clusters by name", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             clusters::ids_of_name(&mut connection, &wanted.name).await
         })
         .await?;
         let mut found = Vec::new();
         for id in named {
-            let cluster = match self.clusters.stored(id).await {
+            let cluster = match self.store.stored(id).await {
                 Ok(stored) => stored.snapshot.cluster.clone(),
                 // Deleted meanwhile.
                 Err(Error::NotFound { .. }) => continue,
@@ -142,7 +157,7 @@ impl ApiServer {
         caller: &Caller,
         cluster: ClusterId,
     ) -> Result<Option<InfraEnv>, Error> {
-        let mut found = self.list_infra_envs(caller, cluster).await?;
+        let mut found = self.infra_envs.list(caller, cluster).await?;
         if found.len() > 1 {
             return Err(Error::conflict(format!(
                 "cluster {cluster} has {} infra-envs: apply the files to one of them",
@@ -167,11 +182,11 @@ impl ApiServer {
         let params = declaration::cluster_params(wanted, version)?;
         let is_dry_run = request::is_dry_run();
         // All parts are checked before the first is written.
-        let cluster = as_dry_run(Box::pin(self.register_cluster(caller, params.clone()))).await?;
+        let cluster = as_dry_run(Box::pin(self.clusters.register(caller, params.clone()))).await?;
         let env_version = cluster.openshift_version.clone();
         let env_params = declaration::infra_env_params(wanted, None, &env_version)?;
         as_dry_run(Box::pin(
-            self.register_infra_env(caller, env_params.clone()),
+            self.infra_envs.register(caller, env_params.clone()),
         ))
         .await?;
         let state = CurrentState {
@@ -202,9 +217,9 @@ impl ApiServer {
         if is_dry_run {
             return Ok(result);
         }
-        let cluster = self.register_cluster(caller, params).await?.id;
+        let cluster = self.clusters.register(caller, params).await?.id;
         let env_params = declaration::infra_env_params(wanted, Some(cluster), &env_version)?;
-        let infra_env = self.register_infra_env(caller, env_params).await?.id;
+        let infra_env = self.infra_envs.register(caller, env_params).await?.id;
         self.apply_parts(
             caller,
             cluster,
@@ -230,7 +245,7 @@ impl ApiServer {
     ) -> Result<AppliedDeclaration, Error> {
         self.access.check_named_cluster(caller, cluster.id).await?;
         let expected = match &infra_env {
-            Some(infra_env) => self.expected_list(infra_env.id).await?,
+            Some(infra_env) => expected_list(&self.db, infra_env.id).await?,
             None => None,
         };
         let target = DeclarationTarget {
@@ -239,8 +254,8 @@ impl ApiServer {
             expected,
         };
         let id = target.cluster.id;
-        let pull_secret = self.pull_secret(id).await?;
-        let plan = declaration::plan(wanted, target.state(), pull_secret.expose_secret())?;
+        let known_secret = pull_secret(&self.db, id).await?;
+        let plan = declaration::plan(wanted, target.state(), known_secret.expose_secret())?;
         let mut result = AppliedDeclaration {
             cluster_id: Some(id),
             infra_env_id: target.infra_env.as_ref().map(|one| one.id),
@@ -255,9 +270,9 @@ impl ApiServer {
             let params = declaration::infra_env_params(wanted, Some(id), &version)?;
             result.created = true;
             if let Some(update) = &plan.cluster {
-                as_dry_run(Box::pin(self.update_cluster(id, update))).await?;
+                as_dry_run(Box::pin(self.clusters.update(id, update))).await?;
             }
-            let infra_env = self.register_infra_env(caller, params).await?.id;
+            let infra_env = self.infra_envs.register(caller, params).await?.id;
             if !request::is_dry_run() {
                 result.infra_env_id = Some(infra_env);
                 self.apply_parts(
@@ -289,17 +304,18 @@ impl ApiServer {
         plan: &ApplyPlan,
     ) -> Result<(), Error> {
         if let Some(update) = &plan.cluster {
-            self.update_cluster(cluster, update).await?;
+            self.clusters.update(cluster, update).await?;
         }
         if let Some(overrides) = &plan.overrides {
-            self.update_install_config(cluster, overrides).await?;
+            update_install_config(&self.store, cluster, overrides).await?;
         }
         if let Some(update) = &plan.infra_env {
-            self.update_infra_env(caller, infra_env, update).await?;
+            self.infra_envs.update(caller, infra_env, update).await?;
         }
         match &plan.expected {
             Some(list) if !request::is_dry_run() => self
-                .set_expected_hosts(infra_env, list.clone())
+                .expected_hosts
+                .set(infra_env, list.clone())
                 .await
                 .map(drop),
             _ => Ok(()),

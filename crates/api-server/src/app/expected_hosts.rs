@@ -7,22 +7,30 @@ use model::expected_hosts::{ExpectedHost, ExpectedHostList};
 use model::ids::{HostId, InfraEnvId};
 use rules::HostState;
 
-use super::{ApiServer, ClusterTransaction, Scope};
+use super::infra_envs::find_infra_env;
+use super::{ClusterStore, ClusterTransaction, Scope};
 use crate::blocking;
-use crate::db::{expected_hosts, hosts, infra_envs, tx};
+use crate::db::{Database, expected_hosts, hosts, infra_envs, tx};
 
-impl ApiServer {
+/// Expected hosts of infra-envs.
+#[derive(Debug)]
+pub(crate) struct ExpectedHosts {
+    pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
+}
+
+impl ExpectedHosts {
     /// The list of an infra-env, compared with its hosts.
     ///
     /// Errors: NotFound – the infra-env, or its list.
-    pub(crate) async fn expected_hosts(&self, id: InfraEnvId) -> Result<ExpectedHostList, Error> {
-        self.infra_env_row(id).await?;
+    pub(crate) async fn get(&self, id: InfraEnvId) -> Result<ExpectedHostList, Error> {
+        find_infra_env(&self.db, id).await?;
         let (list, rows) = tx("read expected hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             let list = expected_hosts::find(&mut connection, id).await?;
             Ok((
                 list,
-                hosts::of_infra_env(&mut connection, &self.keys().await, id).await?,
+                hosts::of_infra_env(&mut connection, &self.db.keys().await, id).await?,
             ))
         })
         .await?;
@@ -39,22 +47,10 @@ impl ApiServer {
         }))
     }
 
-    /// The list of an infra-env alone; none without one.
-    pub(super) async fn expected_list(
-        &self,
-        id: InfraEnvId,
-    ) -> Result<Option<Vec<ExpectedHost>>, Error> {
-        tx("read expected hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            expected_hosts::find(&mut connection, id).await
-        })
-        .await
-    }
-
     /// Replaces the list of an infra-env; its hosts are compared with the new one.
     ///
     /// Errors: NotFound; Invalid – a malformed entry.
-    pub(crate) async fn set_expected_hosts(
+    pub(crate) async fn set(
         &self,
         id: InfraEnvId,
         list: Vec<ExpectedHost>,
@@ -62,9 +58,9 @@ impl ApiServer {
         let list = rules::host::expected_hosts::check(list)?;
         let now = service::clock::now();
         tx("store expected hosts", async || {
-            let mut tx = self.pool()?.begin().await?;
+            let mut tx = self.db.pool()?.begin().await?;
             // Locked: an infra-env is not deleted meanwhile.
-            if infra_envs::find_for_update(&mut tx, &self.keys().await, id)
+            if infra_envs::find_for_update(&mut tx, &self.db.keys().await, id)
                 .await?
                 .is_none()
             {
@@ -76,16 +72,16 @@ impl ApiServer {
         })
         .await?;
         self.compare_hosts(id, Some(&list)).await?;
-        self.expected_hosts(id).await
+        self.get(id).await
     }
 
     /// Removes the list of an infra-env.
     ///
     /// Errors: NotFound – the infra-env, or its list.
-    pub(crate) async fn delete_expected_hosts(&self, id: InfraEnvId) -> Result<(), Error> {
-        self.infra_env_row(id).await?;
+    pub(crate) async fn delete(&self, id: InfraEnvId) -> Result<(), Error> {
+        find_infra_env(&self.db, id).await?;
         let is_deleted = tx("delete expected hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             expected_hosts::delete(&mut connection, id).await
         })
         .await?;
@@ -103,14 +99,14 @@ impl ApiServer {
     ) -> Result<(), Error> {
         let list: Option<Arc<[ExpectedHost]>> = list.map(Arc::from);
         let rows = tx("list hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            hosts::of_infra_env(&mut connection, &self.keys().await, infra_env).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            hosts::of_infra_env(&mut connection, &self.db.keys().await, infra_env).await
         })
         .await?;
         let ids: Vec<HostId> = rows.into_iter().map(|row| row.record.id).collect();
         let mut last = None;
         for id in ids {
-            let (app, list) = (self.clone(), list.clone());
+            let list = list.clone();
             let decide = move |change: &mut ClusterTransaction| {
                 let (host, cluster) = change.host(id)?;
                 let event = rules::host::expected_hosts::assign(host, cluster, list.as_deref());
@@ -136,4 +132,16 @@ impl ApiServer {
         }
         Ok(())
     }
+}
+
+/// The list of an infra-env alone; none without one.
+pub(super) async fn expected_list(
+    db: &Database,
+    id: InfraEnvId,
+) -> Result<Option<Vec<ExpectedHost>>, Error> {
+    tx("read expected hosts", async || {
+        let mut connection = db.pool()?.acquire().await?;
+        expected_hosts::find(&mut connection, id).await
+    })
+    .await
 }

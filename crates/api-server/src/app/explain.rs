@@ -8,13 +8,15 @@ use model::ids::{ClusterId, InfraEnvId};
 use model::time::Timestamp;
 use rules::HostState;
 use rules::explain::is_problem;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::ApiServer;
-use super::access::PathIds;
+use super::access::{AccessControl, PathIds};
+use super::infra_envs::find_infra_env;
+use super::{ClusterStore, Heartbeats};
 use crate::auth::Caller;
 use crate::blocking;
-use crate::db::{clusters, events, hosts, tx};
+use crate::db::{Database, clusters, events, hosts, tx};
 
 /// Subjects that one page examines, unless the request says otherwise, and at most.
 pub(crate) const PAGE: usize = 20;
@@ -57,17 +59,43 @@ impl std::str::FromStr for ListPosition {
     }
 }
 
-impl ApiServer {
+/// Explanations of clusters and pool hosts.
+#[derive(Debug)]
+pub(crate) struct Explanations {
+    db: Database,
+    clusters: Arc<ClusterStore>,
+    heartbeats: Arc<Heartbeats>,
+    access: Arc<AccessControl>,
+    /// One at a time: each costs as much as a refresh of the cluster.
+    permit: Semaphore,
+}
+
+impl Explanations {
+    /// Explanations of the records in the database.
+    pub(super) fn new(
+        db: Database,
+        clusters: Arc<ClusterStore>,
+        heartbeats: Arc<Heartbeats>,
+        access: Arc<AccessControl>,
+    ) -> Self {
+        Self {
+            db,
+            clusters,
+            heartbeats,
+            access,
+            permit: Semaphore::new(1),
+        }
+    }
+
     /// Why a cluster is not ready or stuck.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn explain_cluster(&self, id: ClusterId) -> Result<Explanation, Error> {
-        // One at a time: each costs as much as a refresh of the cluster.
-        let _permit = self.explanations.acquire().await;
+    pub(crate) async fn of_cluster(&self, id: ClusterId) -> Result<Explanation, Error> {
+        let _permit = self.permit.acquire().await;
         let now = service::clock::now();
         let mut stored = self.clusters.stored(id).await?;
         let failures = tx("read failure times", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             events::failure_times(&mut connection, Some(id), None).await
         })
         .await?;
@@ -80,11 +108,11 @@ impl ApiServer {
     }
 
     /// Why the unbound hosts of an infra-env are not ready.
-    async fn explain_pool(&self, id: InfraEnvId, now: Timestamp) -> Result<Explanation, Error> {
-        let infra_env = self.infra_env_row(id).await?.record;
+    async fn of_pool(&self, id: InfraEnvId, now: Timestamp) -> Result<Explanation, Error> {
+        let infra_env = find_infra_env(&self.db, id).await?.record;
         let (rows, failures) = tx("read pool hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            let rows = hosts::of_infra_env(&mut connection, &self.keys().await, id).await?;
+            let mut connection = self.db.pool()?.acquire().await?;
+            let rows = hosts::of_infra_env(&mut connection, &self.db.keys().await, id).await?;
             let failures = events::failure_times(&mut connection, None, Some(id)).await?;
             Ok((rows, failures))
         })
@@ -107,7 +135,7 @@ impl ApiServer {
 
     /// Everything that is not ready or stuck and that the caller reaches, among the next `limit` subjects after a
     /// position.
-    pub(crate) async fn explain_all(
+    pub(crate) async fn list(
         &self,
         caller: &Caller,
         after: ListPosition,
@@ -115,7 +143,7 @@ impl ApiServer {
     ) -> Result<ExplanationList, Error> {
         let count = i64::try_from(limit).unwrap_or(i64::MAX);
         let (cluster_ids, infra_env_ids) = tx("list subjects of explanations", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             let (found, after) = match after {
                 ListPosition::Cluster(after) => (
                     clusters::ids_after(&mut connection, after, count).await?,
@@ -143,7 +171,7 @@ impl ApiServer {
                 infra_env: None,
             };
             explanations.push(match self.access.check_subjects(caller, ids).await {
-                Ok(()) => self.explain_cluster(id).await,
+                Ok(()) => self.of_cluster(id).await,
                 Err(error) => Err(error),
             });
         }
@@ -154,7 +182,7 @@ impl ApiServer {
                 infra_env: Some(id),
             };
             explanations.push(match self.access.check_subjects(caller, ids).await {
-                Ok(()) => self.explain_pool(id, now).await,
+                Ok(()) => self.of_pool(id, now).await,
                 Err(error) => Err(error),
             });
         }

@@ -1,11 +1,14 @@
 //! Use cases of installation files.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::{Cluster, ClusterStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
-use super::ApiServer;
-use crate::files::Object;
+use super::ClusterStore;
+use super::hosts::Hosts;
+use crate::files::{FileStore, Object};
 use crate::install;
 
 /// Kubeconfig with the certificate authorities of the API and the ingress.
@@ -38,44 +41,34 @@ pub(super) fn check_downloadable(cluster: &Cluster, name: &str) -> Result<(), Er
     )))
 }
 
-impl ApiServer {
+/// Files of installations.
+#[derive(Debug)]
+pub(crate) struct ClusterFiles {
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) hosts: Arc<Hosts>,
+    pub(super) files: FileStore,
+}
+
+impl ClusterFiles {
     /// A file of an installation.
     ///
     /// Errors: Conflict – not made yet.
-    pub(crate) async fn download(&self, id: ClusterId, name: &str) -> Result<Object, Error> {
+    pub(crate) async fn get(&self, id: ClusterId, name: &str) -> Result<Object, Error> {
         let stored = self.clusters.stored(id).await?;
         check_downloadable(&stored.snapshot.cluster, name)?;
-        self.cluster_file(&stored.snapshot.cluster, name).await
+        cluster_file(&self.files, &stored.snapshot.cluster, name).await
     }
 
     /// Credentials of a cluster's administrator. Until the ingress certificate is uploaded, the kubeconfig lacks it.
-    pub(crate) async fn download_credentials(
-        &self,
-        id: ClusterId,
-        name: &str,
-    ) -> Result<Object, Error> {
+    pub(crate) async fn credentials(&self, id: ClusterId, name: &str) -> Result<Object, Error> {
         let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         if name == KUBECONFIG && !stored.snapshot.files.kubeconfig {
             check_downloadable(cluster, KUBECONFIG_NOINGRESS)?;
-            return self.cluster_file(cluster, KUBECONFIG_NOINGRESS).await;
+            return cluster_file(&self.files, cluster, KUBECONFIG_NOINGRESS).await;
         }
         check_downloadable(cluster, name)?;
-        self.cluster_file(cluster, name).await
-    }
-
-    pub(super) async fn cluster_file(
-        &self,
-        cluster: &Cluster,
-        name: &str,
-    ) -> Result<Object, Error> {
-        match self.store.get(cluster.id, name).await {
-            Err(Error::NotFound { .. }) => Err(Error::conflict(format!(
-                "{name} of cluster {} not found: the installation did not make it",
-                cluster.id
-            ))),
-            result => result,
-        }
+        cluster_file(&self.files, cluster, name).await
     }
 
     /// Name and content of a host's ignition config.
@@ -86,14 +79,14 @@ impl ApiServer {
         infra_env: InfraEnvId,
         id: HostId,
     ) -> Result<(String, Object), Error> {
-        let host = self.host(infra_env, id).await?;
+        let host = self.hosts.get(infra_env, id).await?;
         let Some(cluster) = host.cluster_id else {
             return Err(Error::conflict(format!(
                 "host {id} is not bound to a cluster"
             )));
         };
         let name = install::file_name(&host);
-        match self.store.get(cluster, &name).await {
+        match self.files.get(cluster, &name).await {
             Ok(object) => Ok((name, object)),
             Err(Error::NotFound { .. }) => Err(Error::conflict(format!(
                 "the ignition of host {id} does not exist yet: it is made when the installation is prepared"
@@ -110,13 +103,30 @@ impl ApiServer {
         infra_env: InfraEnvId,
         id: HostId,
     ) -> Result<String, Error> {
-        let host = self.host(infra_env, id).await?;
+        let host = self.hosts.get(infra_env, id).await?;
         if host.cluster_id.is_none() {
             return Err(Error::not_found("cluster", format!("of host {id}")));
         }
         let (_, object) = self.host_ignition(infra_env, id).await?;
         String::from_utf8(object.bytes().await?)
             .map_err(|error| Error::internal("reading a stored ignition", error))
+    }
+}
+
+/// A file that the installation of a cluster made.
+///
+/// Errors: Conflict – it did not make it.
+pub(super) async fn cluster_file(
+    files: &FileStore,
+    cluster: &Cluster,
+    name: &str,
+) -> Result<Object, Error> {
+    match files.get(cluster.id, name).await {
+        Err(Error::NotFound { .. }) => Err(Error::conflict(format!(
+            "{name} of cluster {} not found: the installation did not make it",
+            cluster.id
+        ))),
+        result => result,
     }
 }
 

@@ -1,15 +1,20 @@
 //! Use cases of hosts, as users change them.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::host::{Host, HostStatus, HostUpdateParams};
 use model::ids::{HostId, InfraEnvId};
 use rules::HostState;
 use uuid::Uuid;
 
+use super::events::Events;
+use super::infra_envs::find_infra_env;
 use super::logs::LogSource;
-use super::{ApiServer, ClusterTransaction, Scope, render, request};
+use super::{ClusterStore, ClusterTransaction, Heartbeats, Scope, render, request};
 use crate::db::hosts::{self, HostRow};
-use crate::db::{RecordPage, tx};
+use crate::db::{Database, RecordPage, tx};
+use crate::files::FileStore;
 
 /// Statuses in which a host must not be deleted: its disks are being written.
 const BEING_INSTALLED: &[HostStatus] = &[
@@ -19,28 +24,38 @@ const BEING_INSTALLED: &[HostStatus] = &[
     HostStatus::InstallingInProgress,
 ];
 
-impl ApiServer {
+/// Hosts, as users manage them.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) heartbeats: Arc<Heartbeats>,
+    pub(super) files: FileStore,
+    pub(super) events: Arc<Events>,
+}
+
+impl Hosts {
     /// Ids of the hosts of an infra-env, in the order of their registration.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn host_ids(&self, infra_env: InfraEnvId) -> Result<Vec<Uuid>, Error> {
-        self.infra_env_row(infra_env).await?;
+    pub(crate) async fn ids(&self, infra_env: InfraEnvId) -> Result<Vec<Uuid>, Error> {
+        find_infra_env(&self.db, infra_env).await?;
         tx("list hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             hosts::ids(&mut connection, infra_env).await
         })
         .await
     }
 
     /// A page of those hosts.
-    pub(crate) async fn page_of_hosts(
+    pub(crate) async fn page(
         &self,
         infra_env: InfraEnvId,
         ids: &[Uuid],
     ) -> Result<RecordPage<Host>, Error> {
         let page = tx("list hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            hosts::page(&mut connection, &self.keys().await, infra_env, ids).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            hosts::page(&mut connection, &self.db.keys().await, infra_env, ids).await
         })
         .await?;
         let shown = |mut row: HostRow| {
@@ -51,10 +66,10 @@ impl ApiServer {
     }
 
     /// One host.
-    pub(crate) async fn host(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
+    pub(crate) async fn get(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
         let row = tx("read host", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            hosts::find(&mut connection, &self.keys().await, infra_env, id).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            hosts::find(&mut connection, &self.db.keys().await, infra_env, id).await
         })
         .await?;
         let mut host = row.ok_or_else(|| Error::not_found("host", id))?.record;
@@ -63,7 +78,7 @@ impl ApiServer {
     }
 
     /// Updates a host with a user's parameters.
-    pub(crate) async fn update_host(
+    pub(crate) async fn update(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
@@ -89,17 +104,13 @@ impl ApiServer {
             change.refresh();
             Ok(())
         };
-        self.change_host("update host", infra_env, id, decide).await
+        self.change("update host", infra_env, id, decide).await
     }
 
     /// Removes a host.
     ///
     /// Errors: Conflict – it is being installed.
-    pub(crate) async fn deregister_host(
-        &self,
-        infra_env: InfraEnvId,
-        id: HostId,
-    ) -> Result<(), Error> {
+    pub(crate) async fn deregister(&self, infra_env: InfraEnvId, id: HostId) -> Result<(), Error> {
         let decide = |change: &mut ClusterTransaction| {
             let (host, _) = change.host(id)?;
             if BEING_INSTALLED.contains(&host.record.status) {
@@ -124,7 +135,7 @@ impl ApiServer {
         // Logs of a deleted host cannot be downloaded, but count towards the quota of the cluster.
         if let Some(cluster) = cluster.filter(|_| !request::is_dry_run()) {
             let logs = LogSource::Host(id).object();
-            self.store.delete(cluster, &logs).await?;
+            self.files.delete(cluster, &logs).await?;
         }
         Ok(())
     }
@@ -136,7 +147,7 @@ impl ApiServer {
         id: HostId,
         args: &[String],
     ) -> Result<Host, Error> {
-        self.change_host("update installer args", infra_env, id, |change| {
+        self.change("update installer args", infra_env, id, |change| {
             let (host, _) = change.host(id)?;
             let new = rules::cluster::update::installer_args(host, args)?;
             change.events.extend(new);
@@ -146,13 +157,13 @@ impl ApiServer {
     }
 
     /// Stores the ignition override of a host.
-    pub(crate) async fn set_host_ignition(
+    pub(crate) async fn set_ignition(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
         config: &str,
     ) -> Result<Host, Error> {
-        self.change_host("update host ignition", infra_env, id, |change| {
+        self.change("update host ignition", infra_env, id, |change| {
             let (host, _) = change.host(id)?;
             let new = rules::cluster::update::host_ignition(host, config)?;
             change.events.extend(new);
@@ -162,7 +173,7 @@ impl ApiServer {
     }
 
     /// Changes a host and returns its new record.
-    pub(super) async fn change_host(
+    pub(super) async fn change(
         &self,
         name: &'static str,
         infra_env: InfraEnvId,

@@ -1,12 +1,14 @@
 //! Ignored validations of a cluster.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::ids::ClusterId;
 use model::validations::{ClusterValidationId, HostValidationId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ApiServer, ClusterTransaction, Scope};
+use super::{ClusterStore, ClusterTransaction, Scope};
 
 const HOST_IDS: &str = "host-validation-ids";
 const CLUSTER_IDS: &str = "cluster-validation-ids";
@@ -109,41 +111,41 @@ fn shown(cluster: &model::cluster::Cluster) -> Value {
     Value::Object(answer)
 }
 
-impl ApiServer {
-    /// The ignored validations of a cluster.
-    pub(crate) async fn ignored_validations(&self, id: ClusterId) -> Result<Value, Error> {
-        Ok(shown(&self.clusters.stored(id).await?.snapshot.cluster))
-    }
+/// The ignored validations of a cluster.
+pub(crate) async fn ignored_validations(
+    clusters: &ClusterStore,
+    id: ClusterId,
+) -> Result<Value, Error> {
+    Ok(shown(&clusters.stored(id).await?.snapshot.cluster))
+}
 
-    /// Sets the ignored validations; absent members stay unchanged.
-    ///
-    /// Errors: Invalid – an id, or the cluster's state accepts no changes.
-    pub(crate) async fn set_ignored_validations(
-        &self,
-        id: ClusterId,
-        params: &IgnoredValidationsParams,
-    ) -> Result<Value, Error> {
-        let hosts = parse_ignored(params.hosts.clone(), HOST_IDS, MANDATORY_OF_HOSTS)?;
-        let clusters = parse_ignored(params.clusters.clone(), CLUSTER_IDS, MANDATORY_OF_CLUSTERS)?;
-        let decide = |change: &mut ClusterTransaction| {
-            let cluster = &mut change.snapshot.cluster;
-            rules::cluster::update::accepts_changes(cluster)
-                .map_err(|error| Error::invalid("ignored_validations", error.to_string()))?;
-            if let Some(text) = &hosts {
-                cluster.ignored_host_validations.clone_from(text);
-            }
-            if let Some(text) = &clusters {
-                cluster.ignored_cluster_validations.clone_from(text);
-            }
-            change.refresh();
-            Ok(())
-        };
-        let ((), stored) = self
-            .clusters
-            .change("ignore validations", Scope::Cluster(id), decide)
-            .await?;
-        Ok(shown(&stored.snapshot.cluster))
-    }
+/// Sets the ignored validations; absent members stay unchanged.
+///
+/// Errors: Invalid – an id, or the cluster's state accepts no changes.
+pub(crate) async fn set_ignored_validations(
+    clusters: &Arc<ClusterStore>,
+    id: ClusterId,
+    params: &IgnoredValidationsParams,
+) -> Result<Value, Error> {
+    let of_hosts = parse_ignored(params.hosts.clone(), HOST_IDS, MANDATORY_OF_HOSTS)?;
+    let of_cluster = parse_ignored(params.clusters.clone(), CLUSTER_IDS, MANDATORY_OF_CLUSTERS)?;
+    let decide = |change: &mut ClusterTransaction| {
+        let cluster = &mut change.snapshot.cluster;
+        rules::cluster::update::accepts_changes(cluster)
+            .map_err(|error| Error::invalid("ignored_validations", error.to_string()))?;
+        if let Some(text) = &of_hosts {
+            cluster.ignored_host_validations.clone_from(text);
+        }
+        if let Some(text) = &of_cluster {
+            cluster.ignored_cluster_validations.clone_from(text);
+        }
+        change.refresh();
+        Ok(())
+    };
+    let ((), stored) = clusters
+        .change("ignore validations", Scope::Cluster(id), decide)
+        .await?;
+    Ok(shown(&stored.snapshot.cluster))
 }
 
 #[cfg(test)]

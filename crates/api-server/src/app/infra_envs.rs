@@ -6,59 +6,79 @@ use concurrency::BoundedCache;
 use model::Error;
 use model::events::EventSeverity;
 use model::ids::{ClusterId, InfraEnvId};
-use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
+use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
 use rules::NewEvent;
-use secrecy::ExposeSecret as _;
 use uuid::Uuid;
 
+use super::access::AccessControl;
+use super::events::Events;
+use super::offer::CurrentOffer;
 use super::owners::RecordBound;
-use super::{ApiServer, ClusterTransaction, Scope, render, request};
+use super::token_validity::InfraEnvTokens;
+use super::{ClusterStore, ClusterTransaction, Scope, render, request};
 use crate::auth::Caller;
-use crate::db::{self, InfraEnvRow, OwnedSecret, RecordPage, RecordVersion, tx};
+use crate::db::{self, Database, InfraEnvRow, OwnedSecret, RecordPage, RecordVersion, tx};
 use crate::db::{clusters, infra_envs, locks};
-use crate::discovery;
 
 /// Capacity of the infra-envs of polls. Units: bytes.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Infra-envs with the versions of their records.
+/// Infra-envs of polls, at the versions of their records.
 #[derive(Debug)]
-pub(super) struct InfraEnvCache(BoundedCache<InfraEnvId, (RecordVersion, Arc<InfraEnv>)>);
-
-impl Default for InfraEnvCache {
-    fn default() -> Self {
-        Self(BoundedCache::new(CACHE_BYTES))
-    }
+pub(super) struct InfraEnvCache {
+    db: Database,
+    cache: BoundedCache<InfraEnvId, (RecordVersion, Arc<InfraEnv>)>,
 }
 
-impl ApiServer {
+impl InfraEnvCache {
+    /// Infra-envs of the database.
+    pub(super) fn new(db: Database) -> Self {
+        Self {
+            db,
+            cache: BoundedCache::new(CACHE_BYTES),
+        }
+    }
+
     /// An infra-env at that version of its record or a later one. Reads one that is not cached over a connection of its
     /// own.
-    pub(super) async fn infra_env_at(
+    pub(super) async fn at(
         &self,
         id: InfraEnvId,
         version: RecordVersion,
     ) -> Result<Arc<InfraEnv>, db::Error> {
-        let cache = &self.infra_envs.0;
-        if let Some((known, record)) = cache.get(id)
+        if let Some((known, record)) = self.cache.get(id)
             && known == version
         {
             return Ok(record);
         }
-        let mut connection = self.pool()?.acquire().await?;
-        let row = infra_envs::find(&mut connection, &self.keys().await, id).await?;
+        let mut connection = self.db.pool()?.acquire().await?;
+        let row = infra_envs::find(&mut connection, &self.db.keys().await, id).await?;
         let row = row.ok_or_else(|| Error::not_found("infra-env", id))?;
         let texts = serde_json::to_vec(&row.record);
         let size = size_of::<InfraEnv>() + texts.map_or(CACHE_BYTES, |texts| texts.len());
         let record = Arc::new(row.record);
-        cache.put(id, (row.version, Arc::clone(&record)), size);
+        self.cache.put(id, (row.version, Arc::clone(&record)), size);
         Ok(record)
     }
+}
 
+/// Infra-envs, as users manage them.
+#[derive(Debug)]
+pub(crate) struct InfraEnvs {
+    pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) access: Arc<AccessControl>,
+    pub(super) tokens: Arc<InfraEnvTokens>,
+    pub(super) offer: Arc<CurrentOffer>,
+    pub(super) events: Arc<Events>,
+    pub(super) bound: RecordBound,
+}
+
+impl InfraEnvs {
     /// Creates an infra-env.
     ///
     /// Errors: NotFound – its cluster; Conflict – `MAX_INFRA_ENVS` or `MAX_INFRA_ENVS_PER_OWNER` reached.
-    pub(crate) async fn register_infra_env(
+    pub(crate) async fn register(
         &self,
         caller: &Caller,
         params: InfraEnvCreateParams,
@@ -66,15 +86,12 @@ impl ApiServer {
         self.access.check_agents_token(&params.pull_secret)?;
         let now = service::clock::now();
         let id = Uuid::new_v4();
-        let (owner, bound) = (
-            self.access.owner(caller),
-            RecordBound::of_infra_envs(&self.settings),
-        );
+        let owner = self.access.owner(caller);
         let infra_env = tx("register infra-env", async || {
-            let mut tx = self.pool()?.begin().await?;
+            let mut tx = self.db.pool()?.begin().await?;
             locks::lock_registrations(&mut tx).await?;
             let cluster = match params.cluster_id {
-                Some(id) => clusters::find(&mut tx, &self.keys().await, id)
+                Some(id) => clusters::find(&mut tx, &self.db.keys().await, id)
                     .await?
                     .map(|row| row.record),
                 None => None,
@@ -91,10 +108,11 @@ impl ApiServer {
                 infra_env.org_id.clone_from(&owner.org_id);
                 infra_env.email_domain.clone_from(&owner.email_domain);
             }
-            bound.check(infra_envs::count(&mut tx, owner).await?, owner)?;
+            self.bound
+                .check(infra_envs::count(&mut tx, owner).await?, owner)?;
             infra_envs::insert(
                 &mut tx,
-                &self.keys().await,
+                &self.db.keys().await,
                 &infra_env,
                 OwnedSecret {
                     owner,
@@ -114,7 +132,7 @@ impl ApiServer {
         })
         .await?;
         self.record_usage(None, &infra_env).await;
-        self.shown_infra_env(infra_env, caller).await
+        self.shown_one(infra_env, caller).await
     }
 
     /// Records the features of a new or changed infra-env in those of its cluster. In a transaction of its own: a cluster
@@ -149,37 +167,34 @@ impl ApiServer {
     }
 
     /// Infra-envs, oldest first: all or those of one cluster and of one owner.
-    pub(crate) async fn list_infra_envs(
+    pub(crate) async fn list(
         &self,
         caller: &Caller,
         cluster: ClusterId,
     ) -> Result<Vec<InfraEnv>, Error> {
-        let found = self.stored_infra_envs(Some(cluster)).await?;
+        let found = infra_envs_of(&self.db, cluster).await?;
         self.shown(caller, None, found).await
     }
 
     /// Ids of infra-envs, oldest first: all or those of one cluster.
-    pub(crate) async fn infra_env_ids(
-        &self,
-        cluster: Option<ClusterId>,
-    ) -> Result<Vec<Uuid>, Error> {
+    pub(crate) async fn ids(&self, cluster: Option<ClusterId>) -> Result<Vec<Uuid>, Error> {
         tx("list infra-envs", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             infra_envs::ids(&mut connection, cluster).await
         })
         .await
     }
 
     /// A page of those infra-envs: of them, those that `caller` may list, and of one owner.
-    pub(crate) async fn page_of_infra_envs(
+    pub(crate) async fn page(
         &self,
         caller: &Caller,
         owner: Option<&str>,
         ids: &[Uuid],
     ) -> Result<RecordPage<InfraEnv>, Error> {
         let page = tx("list infra-envs", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            infra_envs::page(&mut connection, &self.keys().await, ids).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            infra_envs::page(&mut connection, &self.db.keys().await, ids).await
         })
         .await?;
         let records = self.shown(caller, owner, page.records).await?;
@@ -205,34 +220,20 @@ impl ApiServer {
         Ok(found)
     }
 
-    /// Records of infra-envs, oldest first: all or those of one cluster.
-    pub(super) async fn stored_infra_envs(
-        &self,
-        cluster: Option<ClusterId>,
-    ) -> Result<Vec<InfraEnv>, Error> {
-        tx("list infra-envs", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            infra_envs::list(&mut connection, &self.keys().await, cluster).await
-        })
-        .await
-    }
-
     /// One infra-env.
-    pub(crate) async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
-        Ok(render::infra_env(self.infra_env_row(id).await?.record))
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn get(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
+        infra_env(&self.db, id).await
     }
 
     /// One infra-env, with a download URL that the caller can use.
-    pub(crate) async fn infra_env_for(
-        &self,
-        caller: &Caller,
-        id: InfraEnvId,
-    ) -> Result<InfraEnv, Error> {
-        let record = self.infra_env_row(id).await?.record;
-        self.shown_infra_env(record, caller).await
+    pub(crate) async fn get_for(&self, caller: &Caller, id: InfraEnvId) -> Result<InfraEnv, Error> {
+        let record = find_infra_env(&self.db, id).await?.record;
+        self.shown_one(record, caller).await
     }
 
-    async fn shown_infra_env(&self, record: InfraEnv, caller: &Caller) -> Result<InfraEnv, Error> {
+    async fn shown_one(&self, record: InfraEnv, caller: &Caller) -> Result<InfraEnv, Error> {
         let mut infra_env = render::infra_env(record);
         self.tokens
             .renew_download_url(&self.offer.get(), &mut infra_env, caller)
@@ -240,17 +241,8 @@ impl ApiServer {
         Ok(infra_env)
     }
 
-    pub(super) async fn infra_env_row(&self, id: InfraEnvId) -> Result<InfraEnvRow, Error> {
-        let row = tx("read infra-env", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            infra_envs::find(&mut connection, &self.keys().await, id).await
-        })
-        .await?;
-        row.ok_or_else(|| Error::not_found("infra-env", id))
-    }
-
     /// Updates an infra-env with a user's parameters.
-    pub(crate) async fn update_infra_env(
+    pub(crate) async fn update(
         &self,
         caller: &Caller,
         id: InfraEnvId,
@@ -261,14 +253,14 @@ impl ApiServer {
         }
         let now = service::clock::now();
         let (before, updated) = tx("update infra-env", async || {
-            let mut tx = self.pool()?.begin().await?;
+            let mut tx = self.db.pool()?.begin().await?;
             let Some(mut row) =
-                infra_envs::find_for_update(&mut tx, &self.keys().await, id).await?
+                infra_envs::find_for_update(&mut tx, &self.db.keys().await, id).await?
             else {
                 return Err(Error::not_found("infra-env", id).into());
             };
             let cluster = match row.record.cluster_id {
-                Some(id) => clusters::find(&mut tx, &self.keys().await, id)
+                Some(id) => clusters::find(&mut tx, &self.db.keys().await, id)
                     .await?
                     .map(|row| row.record),
                 None => None,
@@ -287,7 +279,7 @@ impl ApiServer {
             }
             infra_envs::save(
                 &mut tx,
-                &self.keys().await,
+                &self.db.keys().await,
                 &row.record,
                 &row.pull_secret,
                 now,
@@ -299,17 +291,17 @@ impl ApiServer {
         })
         .await?;
         self.record_usage(Some(&before), &updated).await;
-        self.shown_infra_env(updated, caller).await
+        self.shown_one(updated, caller).await
     }
 
     /// Deletes an infra-env without hosts.
     ///
     /// Errors: Invalid – it has hosts.
-    pub(crate) async fn deregister_infra_env(&self, id: InfraEnvId) -> Result<(), Error> {
+    pub(crate) async fn deregister(&self, id: InfraEnvId) -> Result<(), Error> {
         let now = service::clock::now();
         tx("deregister infra-env", async || {
-            let mut tx = self.pool()?.begin().await?;
-            let Some(row) = infra_envs::find_for_update(&mut tx, &self.keys().await, id).await?
+            let mut tx = self.db.pool()?.begin().await?;
+            let Some(row) = infra_envs::find_for_update(&mut tx, &self.db.keys().await, id).await?
             else {
                 return Err(Error::not_found("infra-env", id).into());
             };
@@ -328,51 +320,33 @@ impl ApiServer {
         })
         .await
     }
-
-    /// The discovery ignition of an infra-env; `image_type` replaces its own type.
-    pub(crate) async fn discovery_ignition(
-        &self,
-        id: InfraEnvId,
-        image_type: Option<ImageType>,
-    ) -> Result<Vec<u8>, Error> {
-        let row = self.infra_env_row(id).await?;
-        let image_type = image_type.unwrap_or(row.record.r#type);
-        // Source: assisted-service, internal/bminventory/inventory.go, V2DownloadInfraEnvFiles.
-        if image_type == ImageType::DisconnectedIso && row.record.cluster_id.is_none() {
-            return Err(Error::not_found("cluster of infra-env", id));
-        }
-        let validity = self.tokens.validity(&row.record).await?;
-        let secrets = discovery::DiscoverySecrets {
-            agent_token: self.auth.agent_token(id, &row.pull_secret, validity)?,
-            pull_secret: row.pull_secret.into(),
-        };
-        debug_assert!(
-            !secrets.pull_secret.expose_secret().is_empty(),
-            "checked when it was stored"
-        );
-        let config = discovery::ignition(&row.record, image_type, &secrets, &self.discovery)?;
-        serde_json::to_vec(&config)
-            .map_err(|error| Error::internal("writing the discovery ignition", error))
-    }
-
-    /// The static networks of an infra-env as a tar archive; empty without any.
-    pub(crate) fn static_networks(&self, infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
-        discovery::static_networks(infra_env, &self.discovery.nmstate_service_from)
-    }
-
-    /// The ramdisk of a network boot of an infra-env; empty without content.
-    pub(crate) fn minimal_initrd(&self, infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
-        discovery::minimal_initrd(infra_env, &self.discovery.nmstate_service_from)
-    }
 }
 
-/// Parameters of a boot script request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct IpxeScript<'a> {
-    /// Boot order control: an installed host boots from its disk.
-    pub(crate) by_boot_order: bool,
-    /// MAC address of the requesting host.
-    pub(crate) mac: Option<&'a str>,
-    /// Its URLs have tokens of the infra-env.
-    pub(crate) is_signed: bool,
+/// Records of infra-envs, oldest first: those of a cluster.
+pub(super) async fn infra_envs_of(
+    db: &Database,
+    cluster: ClusterId,
+) -> Result<Vec<InfraEnv>, Error> {
+    tx("list infra-envs", async || {
+        let mut connection = db.pool()?.acquire().await?;
+        infra_envs::list(&mut connection, &db.keys().await, Some(cluster)).await
+    })
+    .await
+}
+
+/// One infra-env.
+pub(super) async fn infra_env(db: &Database, id: InfraEnvId) -> Result<InfraEnv, Error> {
+    Ok(render::infra_env(find_infra_env(db, id).await?.record))
+}
+
+/// The record of an infra-env, with its pull secret.
+///
+/// Errors: NotFound.
+pub(super) async fn find_infra_env(db: &Database, id: InfraEnvId) -> Result<InfraEnvRow, Error> {
+    let row = tx("read infra-env", async || {
+        let mut connection = db.pool()?.acquire().await?;
+        infra_envs::find(&mut connection, &db.keys().await, id).await
+    })
+    .await?;
+    row.ok_or_else(|| Error::not_found("infra-env", id))
 }

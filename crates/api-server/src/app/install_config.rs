@@ -1,13 +1,18 @@
 //! Use cases of the install-config.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::ClusterKind;
 use model::ids::ClusterId;
 
-use super::{ApiServer, ClusterTransaction, Scope};
+use super::preparation::Preparations;
+use super::redacted_files::{redacted_install_config, sees_secrets_of_cluster};
+use super::{ClusterStore, ClusterTransaction, Scope};
+use crate::auth::Caller;
 use crate::install;
 
-impl ApiServer {
+impl Preparations {
     /// The install-config of a cluster as it is now, as JSON: with its overrides and its pull secret.
     ///
     /// Errors: NotFound; Invalid – the cluster only takes more hosts, or misses a member that the installer needs.
@@ -22,27 +27,42 @@ impl ApiServer {
                 ),
             ));
         }
-        let input = self.preparation_input(&stored).await?;
+        let input = self.input(&stored).await?;
         install::install_config(&self.install, &input)
     }
 
-    /// Replaces the overrides of the install-config.
+    /// The same, as a caller sees it.
     ///
-    /// Errors: NotFound; Conflict – the cluster is being installed; Invalid – malformed overrides.
-    pub(crate) async fn update_install_config(
+    /// Errors: as [`Self::install_config`].
+    pub(crate) async fn shown_install_config(
         &self,
+        caller: &Caller,
         id: ClusterId,
-        overrides: &str,
-    ) -> Result<(), Error> {
-        let decide = |change: &mut ClusterTransaction| {
-            let new = rules::declarations::install_config::update(&mut change.snapshot, overrides)?;
-            change.events.extend(new);
-            change.refresh();
-            Ok(())
-        };
-        self.clusters
-            .change("update install-config", Scope::Cluster(id), decide)
-            .await
-            .map(drop)
+    ) -> Result<String, Error> {
+        let text = self.install_config(id).await?;
+        if sees_secrets_of_cluster(&self.clusters, caller, id).await? {
+            return Ok(text);
+        }
+        redacted_install_config(&text)
     }
+}
+
+/// Replaces the overrides of the install-config.
+///
+/// Errors: NotFound; Conflict – the cluster is being installed; Invalid – malformed overrides.
+pub(crate) async fn update_install_config(
+    clusters: &Arc<ClusterStore>,
+    id: ClusterId,
+    overrides: &str,
+) -> Result<(), Error> {
+    let decide = |change: &mut ClusterTransaction| {
+        let new = rules::declarations::install_config::update(&mut change.snapshot, overrides)?;
+        change.events.extend(new);
+        change.refresh();
+        Ok(())
+    };
+    clusters
+        .change("update install-config", Scope::Cluster(id), decide)
+        .await
+        .map(drop)
 }

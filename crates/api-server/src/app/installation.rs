@@ -1,5 +1,7 @@
 //! Use cases of an installation: start, cancel, reset, and the controller's reports.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::{
     Cluster, ClusterCredentials, ClusterFinalizingProgress, ClusterStatus, CompletionParams,
@@ -11,76 +13,55 @@ use rules::NewEvent;
 use rules::cluster::Trigger;
 use serde_json::Value;
 
+use super::events::Events;
 use super::files::{self, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
-use super::{ApiServer, ClusterTransaction, Scope, render, request};
-use crate::files::{KEPT_BY_RESET, LOGS};
+use super::{ClusterStore, ClusterTransaction, Scope, render, request};
+use crate::files::{FileStore, KEPT_BY_RESET, LOGS};
 use crate::install::kubeconfig;
 
 /// Member of a completion's data in which the controller reports operators.
 const OPERATORS_REPORT: &str = "CLUSTER_OPERATORS_REPORT";
 
-impl ApiServer {
+/// Installations of clusters.
+#[derive(Debug)]
+pub(crate) struct Installations {
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) files: FileStore,
+    pub(super) events: Arc<Events>,
+}
+
+impl Installations {
     /// Starts the installation; the preparation runs in the background.
     ///
     /// Errors: Conflict – the cluster is not ready; Invalid – a host is not ready.
-    pub(crate) async fn install_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
-        let cluster = self
-            .trigger("install cluster", id, Trigger::Prepare)
-            .await?;
+    pub(crate) async fn install(&self, id: ClusterId) -> Result<Cluster, Error> {
+        let cluster = trigger(&self.clusters, "install cluster", id, Trigger::Prepare).await?;
         if request::is_dry_run() {
             return Ok(cluster);
         }
-        for name in self.store.list(id, LOGS).await? {
-            self.store.delete(id, name.as_str()).await?;
+        for name in self.files.list(id, LOGS).await? {
+            self.files.delete(id, name.as_str()).await?;
         }
         Ok(cluster)
     }
 
     /// Cancels the installation.
-    pub(crate) async fn cancel_installation(&self, id: ClusterId) -> Result<Cluster, Error> {
-        let result = self
-            .trigger("cancel installation", id, Trigger::Cancel)
-            .await;
+    pub(crate) async fn cancel(&self, id: ClusterId) -> Result<Cluster, Error> {
+        let result = trigger(&self.clusters, "cancel installation", id, Trigger::Cancel).await;
         self.record_refusal(id, "cancel_installation_failed", &result)
             .await?;
         result
     }
 
     /// Resets the installation: the cluster waits for its hosts again.
-    pub(crate) async fn reset_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
-        let result = self.trigger("reset cluster", id, Trigger::Reset).await;
+    pub(crate) async fn reset(&self, id: ClusterId) -> Result<Cluster, Error> {
+        let result = trigger(&self.clusters, "reset cluster", id, Trigger::Reset).await;
         self.record_refusal(id, "reset_installation_failed", &result)
             .await?;
         if result.is_ok() && !request::is_dry_run() {
-            self.store.delete_cluster_except(id, KEPT_BY_RESET).await?;
+            self.files.delete_cluster_except(id, KEPT_BY_RESET).await?;
         }
         result
-    }
-
-    pub(super) async fn trigger(
-        &self,
-        name: &'static str,
-        id: ClusterId,
-        trigger: Trigger,
-    ) -> Result<Cluster, Error> {
-        let decide = |change: &mut ClusterTransaction| {
-            let new = rules::cluster::apply(
-                &mut change.snapshot,
-                trigger,
-                &self.clusters.policy,
-                change.now,
-            )?;
-            change.events.extend(new);
-            if trigger == Trigger::Reset {
-                change.snapshot.files.kubeconfig = false;
-            }
-            Ok(())
-        };
-        let ((), stored) = self
-            .clusters
-            .change(name, Scope::Cluster(id), decide)
-            .await?;
-        Ok(render::cluster(&stored.snapshot, true))
     }
 
     async fn record_refusal(
@@ -100,7 +81,7 @@ impl ApiServer {
     }
 
     /// Records the controller's completion report. The state does not depend on it.
-    pub(crate) async fn complete_installation(
+    pub(crate) async fn complete(
         &self,
         id: ClusterId,
         params: &CompletionParams,
@@ -171,11 +152,11 @@ impl ApiServer {
                 "is empty: send the PEM certificates of the ingress",
             ));
         }
-        let stored = self.store.get(id, KUBECONFIG_NOINGRESS).await?;
+        let stored = self.files.get(id, KUBECONFIG_NOINGRESS).await?;
         let text = String::from_utf8(stored.bytes().await?)
             .map_err(|error| Error::internal("reading the stored kubeconfig", error))?;
         let kubeconfig = kubeconfig::with_ingress_ca(&text, pem)?;
-        self.store.put(id, KUBECONFIG, kubeconfig).await?;
+        self.files.put(id, KUBECONFIG, kubeconfig).await?;
         let decide = |change: &mut ClusterTransaction| {
             change.snapshot.files.kubeconfig = true;
             change.refresh();
@@ -203,8 +184,7 @@ impl ApiServer {
                 "the console of cluster {id} is not available yet: retry later"
             )));
         }
-        let password = self
-            .cluster_file(cluster, KUBEADMIN_PASSWORD)
+        let password = files::cluster_file(&self.files, cluster, KUBEADMIN_PASSWORD)
             .await?
             .bytes()
             .await?;
@@ -219,6 +199,28 @@ impl ApiServer {
             ),
         })
     }
+}
+
+/// Applies a trigger to the state of a cluster.
+///
+/// Errors: Conflict – its status forbids it.
+pub(super) async fn trigger(
+    clusters: &Arc<ClusterStore>,
+    name: &'static str,
+    id: ClusterId,
+    trigger: Trigger,
+) -> Result<Cluster, Error> {
+    let decide = |change: &mut ClusterTransaction| {
+        let new =
+            rules::cluster::apply(&mut change.snapshot, trigger, &clusters.policy, change.now)?;
+        change.events.extend(new);
+        if trigger == Trigger::Reset {
+            change.snapshot.files.kubeconfig = false;
+        }
+        Ok(())
+    };
+    let ((), stored) = clusters.change(name, Scope::Cluster(id), decide).await?;
+    Ok(render::cluster(&stored.snapshot, true))
 }
 
 /// Names of the operators that the controller reports as failed.

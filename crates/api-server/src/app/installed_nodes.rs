@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use etcd::{EtcdCluster, EtcdError};
@@ -23,9 +24,10 @@ use replacement::{
 };
 use tokio::sync::Semaphore;
 
-use super::ApiServer;
-use super::files::KUBECONFIG;
+use super::bmc_boots::redfish_connector;
+use super::files::{ClusterFiles, KUBECONFIG};
 use crate::install::kubeconfig::read_kubeconfig;
+use crate::settings::Settings;
 
 /// Installed clusters that are read at a time: each takes 300 MiB if its responses are made for it.
 pub(crate) const READS: usize = 2;
@@ -41,7 +43,7 @@ const CLUSTER: &str = "the cluster's API";
 
 /// Reads of installed clusters.
 #[derive(Debug)]
-pub(crate) struct InstalledReads(Semaphore);
+struct InstalledReads(Semaphore);
 
 impl Default for InstalledReads {
     fn default() -> Self {
@@ -63,35 +65,51 @@ impl InstalledReads {
     }
 }
 
-impl ApiServer {
+/// Nodes of installed clusters.
+#[derive(Debug)]
+pub(crate) struct InstalledNodes {
+    files: Arc<ClusterFiles>,
+    settings: Arc<Settings>,
+    reads: InstalledReads,
+}
+
+impl InstalledNodes {
+    /// Nodes of clusters whose kubeconfigs are among `files`.
+    pub(super) fn new(files: Arc<ClusterFiles>, settings: Arc<Settings>) -> Self {
+        Self {
+            files,
+            settings,
+            reads: InstalledReads::default(),
+        }
+    }
+
     /// The nodes of an installed cluster, with their Machines and hosts.
     ///
     /// Errors: NotFound; Conflict – no kubeconfig yet, or the cluster refuses it; Unavailable – it does not answer.
-    pub(crate) async fn installed_nodes(&self, id: ClusterId) -> Result<NodesReport, Error> {
-        self.of_installed(id, async |cluster| cluster.report().await)
-            .await
+    pub(crate) async fn report(&self, id: ClusterId) -> Result<NodesReport, Error> {
+        self.read(id, async |cluster| cluster.report().await).await
     }
 
     /// The repair under way and the last replacement.
     ///
-    /// Errors: as [`Self::installed_nodes`].
-    pub(crate) async fn node_replacement(&self, id: ClusterId) -> Result<NodeReplacement, Error> {
-        self.of_installed(id, async |cluster| cluster.published_replacement().await)
+    /// Errors: as [`Self::report`].
+    pub(crate) async fn replacement(&self, id: ClusterId) -> Result<NodeReplacement, Error> {
+        self.read(id, async |cluster| cluster.published_replacement().await)
             .await
     }
 
     /// The plan of a replacement: the same that `atoll node replace --plan` shows.
     ///
-    /// Errors: Invalid; Conflict – the replacement is refused; as [`Self::installed_nodes`].
-    pub(crate) async fn plan_node_replacement(
+    /// Errors: Invalid; Conflict – the replacement is refused; as [`Self::report`].
+    pub(crate) async fn plan(
         &self,
         id: ClusterId,
         params: ReplacementPlanParams,
     ) -> Result<NodeReplacementPlan, Error> {
         let request = request(params)?;
         // Without BMCs: the machines' power stays unknown in this plan.
-        let machines = NodeBmcs::new(&self.redfish_connector().await?);
-        self.of_installed(id, async |cluster| {
+        let machines = NodeBmcs::new(&redfish_connector(&self.settings).await?);
+        self.read(id, async |cluster| {
             let EtcdAccess {
                 endpoints,
                 credentials,
@@ -118,19 +136,19 @@ impl ApiServer {
     }
 
     /// Reads an installed cluster, within bounds of time and number.
-    async fn of_installed<T>(
+    async fn read<T>(
         &self,
         id: ClusterId,
         read: impl AsyncFnOnce(&KubernetesCluster) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let cluster = self.installed_cluster(id).await?;
         // On the heap: a plan is a large future.
-        let read = self.installed_reads.run(Box::pin(read(&cluster))).await;
+        let read = self.reads.run(Box::pin(read(&cluster))).await;
         read.map_err(as_dependency)
     }
 
     async fn installed_cluster(&self, id: ClusterId) -> Result<KubernetesCluster, Error> {
-        let object = self.download_credentials(id, KUBECONFIG).await?;
+        let object = self.files.credentials(id, KUBECONFIG).await?;
         let doing = "reading the stored kubeconfig";
         let text = String::from_utf8(object.bytes().await?);
         let text = text.map_err(|error| Error::internal(doing, error))?;

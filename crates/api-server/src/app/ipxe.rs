@@ -1,21 +1,43 @@
 //! iPXE scripts of an infra-env.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::infra_env::InfraEnv;
 use model::versions::CpuArchitecture;
 use rules::urls::BootArtifacts;
 
-use super::ApiServer;
-use super::infra_envs::IpxeScript;
-use crate::db::hosts;
-use crate::db::tx;
+use super::offer::CurrentOffer;
+use super::token_validity::InfraEnvTokens;
+use crate::db::{Database, hosts, tx};
 
-impl ApiServer {
+/// Parameters of a boot script request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IpxeScript<'a> {
+    /// Boot order control: an installed host boots from its disk.
+    pub(crate) by_boot_order: bool,
+    /// MAC address of the requesting host.
+    pub(crate) mac: Option<&'a str>,
+    /// Its URLs have tokens of the infra-env.
+    pub(crate) is_signed: bool,
+}
+
+/// Boot scripts of infra-envs.
+#[derive(Debug)]
+pub(crate) struct IpxeScripts {
+    pub(super) db: Database,
+    pub(super) tokens: Arc<InfraEnvTokens>,
+    pub(super) offer: Arc<CurrentOffer>,
+    /// URL of the API, for hosts.
+    pub(super) callback_url: String,
+}
+
+impl IpxeScripts {
     /// The script that boots hosts of an infra-env over the network.
     ///
     /// Errors: NotFound – the requesting host is installed and boots from its disk; Internal – several hosts
     /// have its MAC. In both cases iPXE exits to the next boot device.
-    pub(crate) async fn ipxe_script(
+    pub(crate) async fn script(
         &self,
         infra_env: &InfraEnv,
         request: IpxeScript<'_>,
@@ -25,7 +47,7 @@ impl ApiServer {
             (None, true) => {
                 let url = format!(
                     "{}{}/downloads/files?file_name=ipxe-script&ipxe_script_type=boot-order-control",
-                    self.settings.callback_url(),
+                    self.callback_url,
                     rules::urls::infra_env(infra_env.id)
                 );
                 let url = if request.is_signed {
@@ -38,9 +60,9 @@ impl ApiServer {
             (None, false) => {}
         }
         let artifacts = if request.is_signed {
-            self.boot_artifacts(infra_env).await?
+            boot_artifacts(&self.offer, &self.tokens, infra_env).await?
         } else {
-            self.unsigned_boot_artifacts(infra_env)?
+            unsigned_boot_artifacts(&self.offer, infra_env)?
         };
         Ok(rules::steps::ipxe::discovery_script(
             &artifacts,
@@ -48,34 +70,10 @@ impl ApiServer {
         ))
     }
 
-    /// URLs of an infra-env's boot artifacts, with access to its initial ramdisk.
-    ///
-    /// Errors: Invalid – no image of its version and architecture.
-    pub(super) async fn boot_artifacts(
-        &self,
-        infra_env: &InfraEnv,
-    ) -> Result<BootArtifacts, Error> {
-        let mut artifacts = self.unsigned_boot_artifacts(infra_env)?;
-        artifacts.initrd = self.tokens.sign_url(infra_env, artifacts.initrd).await?.url;
-        Ok(artifacts)
-    }
-
-    fn unsigned_boot_artifacts(&self, infra_env: &InfraEnv) -> Result<BootArtifacts, Error> {
-        let version =
-            Some(infra_env.openshift_version.as_str()).filter(|version| !version.is_empty());
-        let architecture = infra_env
-            .cpu_architecture
-            .unwrap_or(CpuArchitecture::X86_64);
-        let offer = self.offer.get();
-        let image = rules::versions::find_os_image(&offer.os_images, version, architecture)?;
-        let url = &offer.image_service_url;
-        Ok(rules::urls::boot_artifacts(url, infra_env, image))
-    }
-
     async fn check_boots_discovery(&self, infra_env: &InfraEnv, mac: &str) -> Result<(), Error> {
         let rows = tx("find host by MAC", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            hosts::of_infra_env(&mut connection, &self.keys().await, infra_env.id).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            hosts::of_infra_env(&mut connection, &self.db.keys().await, infra_env.id).await
         })
         .await?;
         let mut hosts = rows
@@ -103,4 +101,31 @@ impl ApiServer {
             _ => Ok(()),
         }
     }
+}
+
+/// URLs of an infra-env's boot artifacts, with access to its initial ramdisk.
+///
+/// Errors: Invalid – no image of its version and architecture.
+pub(super) async fn boot_artifacts(
+    offer: &CurrentOffer,
+    tokens: &InfraEnvTokens,
+    infra_env: &InfraEnv,
+) -> Result<BootArtifacts, Error> {
+    let mut artifacts = unsigned_boot_artifacts(offer, infra_env)?;
+    artifacts.initrd = tokens.sign_url(infra_env, artifacts.initrd).await?.url;
+    Ok(artifacts)
+}
+
+fn unsigned_boot_artifacts(
+    offer: &CurrentOffer,
+    infra_env: &InfraEnv,
+) -> Result<BootArtifacts, Error> {
+    let version = Some(infra_env.openshift_version.as_str()).filter(|version| !version.is_empty());
+    let architecture = infra_env
+        .cpu_architecture
+        .unwrap_or(CpuArchitecture::X86_64);
+    let offer = offer.get();
+    let image = rules::versions::find_os_image(&offer.os_images, version, architecture)?;
+    let url = &offer.image_service_url;
+    Ok(rules::urls::boot_artifacts(url, infra_env, image))
 }

@@ -1,5 +1,7 @@
 //! Use cases of logs of hosts and controllers.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::Cluster;
 use model::events::{EventCategory, EventSeverity};
@@ -10,10 +12,11 @@ use rules::NewEvent;
 use serde::Serialize;
 use tokio::io::AsyncRead;
 
+use super::events::Events;
 use super::owners::file_owner;
-use super::{ApiServer, ClusterTransaction, Scope, render};
-use crate::db::EventFilter;
-use crate::files::{GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
+use super::{ClusterStore, ClusterTransaction, Scope, render};
+use crate::db::{Database, EventFilter};
+use crate::files::{FileStore, GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
 
 /// Bound of the events in an archive of all logs: the newest.
 const EVENTS_LIMIT: i64 = 50_000;
@@ -87,11 +90,22 @@ pub(crate) enum MemberContent {
     },
 }
 
-impl ApiServer {
+/// Logs of installations.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) files: FileStore,
+    pub(super) events: Arc<Events>,
+    /// `MAX_LOG_BYTES`. Units: bytes.
+    pub(crate) max_bytes: u64,
+}
+
+impl Logs {
     /// Stores an archive of logs; replaces the last one of the same source.
     ///
     /// Errors: NotFound; TooLarge – the archive, or a quota; Unavailable – the disk is full.
-    pub(crate) async fn store_logs(
+    pub(crate) async fn store(
         &self,
         id: ClusterId,
         source: LogSource,
@@ -104,13 +118,8 @@ impl ApiServer {
             return Err(Error::not_found("host", host));
         }
         let owner = file_owner(&self.db, id).await?;
-        self.store
-            .put_stream(
-                owner,
-                &source.object(),
-                archive,
-                self.settings.max_log_bytes,
-            )
+        self.files
+            .put_stream(owner, &source.object(), archive, self.max_bytes)
             .await?;
         let decide = |change: &mut ClusterTransaction| {
             let now = change.now;
@@ -154,7 +163,7 @@ impl ApiServer {
     /// An archive of logs, and the name of its file.
     ///
     /// Errors: Conflict – no logs collected.
-    pub(crate) async fn logs(
+    pub(crate) async fn get(
         &self,
         id: ClusterId,
         source: LogSource,
@@ -171,7 +180,7 @@ impl ApiServer {
                 format!("{}.tar.gz", host_archive_name(cluster, host, ""))
             }
         };
-        match self.store.get(id, &source.object()).await {
+        match self.files.get(id, &source.object()).await {
             Ok(object) => Ok((name, object)),
             Err(Error::NotFound { .. }) => Err(Error::conflict(format!(
                 "the logs for {name} have not been collected"
@@ -183,7 +192,7 @@ impl ApiServer {
     /// All logs, with the events, the record and the manifests of the cluster.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn all_logs(&self, id: ClusterId) -> Result<LogArchive, Error> {
+    pub(crate) async fn all(&self, id: ClusterId) -> Result<LogArchive, Error> {
         let stored = self.clusters.stored(id).await?;
         let cluster = &stored.snapshot.cluster;
         let filter = EventFilter {
@@ -215,7 +224,7 @@ impl ApiServer {
         let object = LogSource::Controller.object();
         members.extend(self.stored_member(id, controller, object).await?);
         for (prefix, source) in [(USER_MANIFESTS, "user"), (GENERATED_MANIFESTS, "system")] {
-            for object in self.store.list(id, prefix).await? {
+            for object in self.files.list(id, prefix).await? {
                 let object = object.as_str();
                 let path = object.strip_prefix(prefix).unwrap_or(object);
                 let name = format!("cluster_manifest_{source}{}", path.replace('/', "_"));
@@ -231,13 +240,25 @@ impl ApiServer {
         })
     }
 
+    /// Checks that a cluster exists.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn check_cluster(&self, id: ClusterId) -> Result<(), Error> {
+        self.clusters.stored(id).await.map(drop)
+    }
+
+    /// The bytes of an archive's member in the file store.
+    pub(crate) async fn content(&self, id: ClusterId, object: &str) -> Result<Object, Error> {
+        self.files.get(id, object).await
+    }
+
     async fn stored_member(
         &self,
         id: ClusterId,
         name: String,
         object: String,
     ) -> Result<Option<LogArchiveMember>, Error> {
-        match self.store.get(id, &object).await {
+        match self.files.get(id, &object).await {
             Ok(found) => Ok(Some(LogArchiveMember {
                 name,
                 length: found.length,
@@ -249,7 +270,7 @@ impl ApiServer {
     }
 
     /// Stores the progress of the controller's logs.
-    pub(crate) async fn cluster_logs_progress(
+    pub(crate) async fn report_of_cluster(
         &self,
         id: ClusterId,
         state: LogsState,
@@ -269,7 +290,7 @@ impl ApiServer {
     }
 
     /// Stores the progress of a host's logs.
-    pub(crate) async fn host_logs_progress(
+    pub(crate) async fn report_of_host(
         &self,
         infra_env: InfraEnvId,
         id: HostId,

@@ -2,6 +2,8 @@
 //!
 //! Source: openshift/assisted-service, for the rules of names and contents; the limit of names is an addition.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use model::Error;
@@ -10,8 +12,9 @@ use model::ids::ClusterId;
 use model::manifests::{ClusterManifest, ManifestFolder, ManifestSource};
 
 use super::owners::file_owner;
-use super::{ApiServer, ClusterTransaction, Scope};
-use crate::files::{GENERATED_MANIFESTS, Object, USER_MANIFESTS};
+use super::{ClusterStore, ClusterTransaction, Scope};
+use crate::db::Database;
+use crate::files::{FileStore, GENERATED_MANIFESTS, Object, USER_MANIFESTS};
 use crate::install;
 
 /// Bound of one manifest. Units: bytes.
@@ -116,9 +119,19 @@ pub(crate) fn content(name: &str, encoded: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-impl ApiServer {
+/// Custom manifests of clusters.
+#[derive(Debug)]
+pub(crate) struct Manifests {
+    pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) files: FileStore,
+    /// `MAX_MANIFESTS_PER_CLUSTER`.
+    pub(super) max_per_cluster: usize,
+}
+
+impl Manifests {
     /// The custom manifests of a cluster; with generated ones if `with_system`.
-    pub(crate) async fn list_manifests(
+    pub(crate) async fn list(
         &self,
         id: ClusterId,
         with_system: bool,
@@ -130,7 +143,7 @@ impl ApiServer {
         }
         let mut found = Vec::new();
         for (prefix, source) in prefixes {
-            for name in self.store.list(id, prefix).await? {
+            for name in self.files.list(id, prefix).await? {
                 let mut parts = name.as_str().splitn(3, '/').skip(1);
                 if let (Some(folder), Some(file_name)) = (parts.next(), parts.next())
                     && let Ok(folder) = folder.parse()
@@ -150,19 +163,19 @@ impl ApiServer {
     ///
     /// Errors: Invalid – the cluster's state, `MAX_MANIFESTS_PER_CLUSTER`, or the name exists in the other folder;
     /// TooLarge – a quota.
-    pub(crate) async fn create_manifest(
+    pub(crate) async fn create(
         &self,
         id: ClusterId,
         place: &ManifestPath,
         bytes: Vec<u8>,
     ) -> Result<ClusterManifest, Error> {
-        self.check_takes_manifests(id).await?;
+        self.check_is_open(id).await?;
         for folder in ManifestFolder::ALL {
             let other = ManifestPath {
                 folder: *folder,
                 file_name: place.file_name.clone(),
             };
-            if other != *place && self.store.contains(id, &other.object()).await? {
+            if other != *place && self.files.contains(id, &other.object()).await? {
                 return Err(Error::invalid(
                     "file_name",
                     format!(
@@ -172,39 +185,39 @@ impl ApiServer {
                 ));
             }
         }
-        self.check_manifest_count(id, place).await?;
+        self.check_count(id, place).await?;
         let owner = file_owner(&self.db, id).await?;
-        self.store.put_within(owner, &place.object(), bytes).await?;
-        self.count_manifests(id).await?;
+        self.files.put_within(owner, &place.object(), bytes).await?;
+        self.count(id).await?;
         Ok(place.shown())
     }
 
     /// Renames a manifest, moves it, or replaces its content.
     ///
     /// Errors: NotFound; Invalid.
-    pub(crate) async fn update_manifest(
+    pub(crate) async fn update(
         &self,
         id: ClusterId,
         from: &ManifestPath,
         to: &ManifestPath,
         bytes: Option<Vec<u8>>,
     ) -> Result<ClusterManifest, Error> {
-        self.check_takes_manifests(id).await?;
-        let old = self.manifest(id, from).await?;
+        self.check_is_open(id).await?;
+        let old = self.get(id, from).await?;
         let bytes = match bytes {
             Some(bytes) => bytes,
             None => old.bytes().await?,
         };
-        if from != to && self.store.contains(id, &to.object()).await? {
+        if from != to && self.files.contains(id, &to.object()).await? {
             return Err(Error::invalid(
                 "updated_file_name",
                 format!("{} exists in folder {} already", to.file_name, to.folder),
             ));
         }
         let owner = file_owner(&self.db, id).await?;
-        self.store.put_within(owner, &to.object(), bytes).await?;
+        self.files.put_within(owner, &to.object(), bytes).await?;
         if from != to {
-            self.store.delete(id, &from.object()).await?;
+            self.files.delete(id, &from.object()).await?;
         }
         Ok(to.shown())
     }
@@ -212,34 +225,30 @@ impl ApiServer {
     /// Deletes a manifest from the first folder that has it.
     ///
     /// Errors: NotFound; Invalid – the cluster's state.
-    pub(crate) async fn delete_manifest(
+    pub(crate) async fn delete(
         &self,
         id: ClusterId,
         folders: &[ManifestFolder],
         file_name: &str,
     ) -> Result<(), Error> {
-        self.check_takes_manifests(id).await?;
+        self.check_is_open(id).await?;
         for folder in folders {
             let place = ManifestPath {
                 folder: *folder,
                 file_name: file_name.to_owned(),
             };
-            if self.store.delete(id, &place.object()).await? {
-                return self.count_manifests(id).await;
+            if self.files.delete(id, &place.object()).await? {
+                return self.count(id).await;
             }
         }
         Err(Error::not_found("manifest", file_name))
     }
 
     /// A custom manifest.
-    pub(crate) async fn manifest(
-        &self,
-        id: ClusterId,
-        place: &ManifestPath,
-    ) -> Result<Object, Error> {
+    pub(crate) async fn get(&self, id: ClusterId, place: &ManifestPath) -> Result<Object, Error> {
         let generated = format!("{GENERATED_MANIFESTS}/{}/{}", place.folder, place.file_name);
         for object in [place.object(), generated] {
-            match self.store.get(id, &object).await {
+            match self.files.get(id, &object).await {
                 Err(Error::NotFound { .. }) => {}
                 result => return result,
             }
@@ -247,7 +256,7 @@ impl ApiServer {
         Err(Error::not_found("manifest", &place.file_name))
     }
 
-    async fn check_takes_manifests(&self, id: ClusterId) -> Result<(), Error> {
+    async fn check_is_open(&self, id: ClusterId) -> Result<(), Error> {
         let stored = self.clusters.stored(id).await?;
         match stored.snapshot.cluster.status {
             ClusterStatus::PendingForInput | ClusterStatus::Insufficient | ClusterStatus::Ready => {
@@ -260,9 +269,9 @@ impl ApiServer {
         }
     }
 
-    async fn check_manifest_count(&self, id: ClusterId, place: &ManifestPath) -> Result<(), Error> {
-        let known = self.store.list(id, USER_MANIFESTS).await?;
-        let limit = self.settings.max_manifests_per_cluster;
+    async fn check_count(&self, id: ClusterId, place: &ManifestPath) -> Result<(), Error> {
+        let known = self.files.list(id, USER_MANIFESTS).await?;
+        let limit = self.max_per_cluster;
         let is_new = !known.iter().any(|name| name.as_str() == place.object());
         if is_new && known.len() >= limit {
             return Err(Error::invalid(
@@ -276,8 +285,8 @@ impl ApiServer {
         Ok(())
     }
 
-    async fn count_manifests(&self, id: ClusterId) -> Result<(), Error> {
-        let has_any = !self.store.list(id, USER_MANIFESTS).await?.is_empty();
+    async fn count(&self, id: ClusterId) -> Result<(), Error> {
+        let has_any = !self.files.list(id, USER_MANIFESTS).await?.is_empty();
         let decide = |change: &mut ClusterTransaction| {
             change.snapshot.files.user_manifests = has_any;
             change.refresh();

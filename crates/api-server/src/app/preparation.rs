@@ -1,5 +1,6 @@
 //! Preparation of an installation: making its files, and recording the outcome.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::Error;
@@ -9,14 +10,17 @@ use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
 use model::time::DateTime;
 use rules::NewEvent;
+use rules::Offer;
 use serde::{Deserialize, Serialize};
 use sqlx::Connection as _;
 use tokio::time::timeout;
 
-use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot};
-use crate::db::tx;
-use crate::db::{clusters, locks};
-use crate::install::{self, ReleaseInfo};
+use super::clusters::pull_secret;
+use super::infra_envs::infra_env;
+use super::offer::CurrentOffer;
+use super::{ClusterStore, ClusterTransaction, Scope, StoredSnapshot};
+use crate::db::{Database, clusters, locks, tx};
+use crate::install::{self, InstallContext, ReleaseInfo};
 
 /// Timeout of the lock's statement, which does not wait for the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
@@ -66,11 +70,20 @@ impl KnownRelease {
 /// Source: assisted-service, internal/cluster/cluster.go, HandlePreInstallSuccess.
 const PREPARED: &str = "Installation preparation successful";
 
-impl ApiServer {
+/// Preparations of installations.
+#[derive(Debug)]
+pub(crate) struct Preparations {
+    pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
+    pub(super) install: InstallContext,
+    pub(super) offer: Arc<CurrentOffer>,
+}
+
+impl Preparations {
     /// Clusters whose preparation is due.
-    pub(crate) async fn preparations_due(&self, limit: i64) -> Result<Vec<ClusterId>, Error> {
+    pub(crate) async fn due(&self, limit: i64) -> Result<Vec<ClusterId>, Error> {
         tx("list preparations", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             clusters::preparation_due(&mut connection, limit).await
         })
         .await
@@ -95,7 +108,7 @@ impl ApiServer {
         };
         let to_domain = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
         // Detached from the pool: the lock belongs to the session, which no request may share.
-        let mut connection = self.pool()?.acquire().await.map_err(to_domain)?.detach();
+        let mut connection = self.db.pool()?.acquire().await.map_err(to_domain)?.detach();
         let locking = locks::try_lock_preparation(&mut connection, id.0);
         let locked = timeout(LOCK_TIMEOUT, locking).await;
         let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
@@ -130,9 +143,9 @@ impl ApiServer {
         let started = stored.snapshot.cluster.install_started_at;
         tracing::info!(cluster.id = %id, "preparation started");
         let image = &stored.snapshot.cluster.ocp_release_image;
-        let input = self.preparation_input(&stored).await?;
+        let input = self.input(&stored).await?;
         // Checked again: the cluster may have been created under other settings.
-        let outcome = match self.check_release_image(image).await {
+        let outcome = match check_release_image(&self.offer.get(), &self.install, image).await {
             Ok(()) => Box::pin(install::prepare(&self.install, input)).await,
             Err(error) => Err(error.into()),
         };
@@ -142,37 +155,21 @@ impl ApiServer {
                 tracing::warn!(cluster.id = %id, reason = failure.reason, "preparation failed");
             }
         }
-        self.finish_preparation(id, started, &outcome).await
+        self.finish(id, started, &outcome).await
     }
 
     /// Input of a preparation of the cluster as it is stored.
-    pub(super) async fn preparation_input(
+    pub(super) async fn input(
         &self,
         stored: &StoredSnapshot,
     ) -> Result<install::PreparationInput, Error> {
         let cluster = &stored.snapshot.cluster;
         Ok(install::PreparationInput {
             snapshot: stored.snapshot.clone(),
-            pull_secret: self.pull_secret(cluster.id).await?,
+            pull_secret: pull_secret(&self.db, cluster.id).await?,
             is_listed: self.offer.get().lists(&cluster.ocp_release_image),
             infra_envs: self.infra_envs_of(stored).await?,
         })
-    }
-
-    /// Checks that a release image may be installed: by its registry, or by its signature.
-    ///
-    /// Errors: Invalid – neither; Unavailable – the signature store.
-    pub(super) async fn check_release_image(&self, image: &str) -> Result<(), Error> {
-        let Err(refused) = self.offer.get().check_release_image(image) else {
-            return Ok(());
-        };
-        match (refused, self.install.check_signed(image).await) {
-            (_, Ok(())) => Ok(()),
-            (Error::Invalid { field, reason }, Err(Error::Invalid { reason: why, .. })) => {
-                Err(Error::invalid(field, format!("{reason} ({why})")))
-            }
-            (_, Err(error)) => Err(error),
-        }
     }
 
     /// The infra-envs of the cluster's hosts.
@@ -187,12 +184,12 @@ impl ApiServer {
         ids.dedup();
         let mut infra_envs = Vec::with_capacity(ids.len());
         for id in ids {
-            infra_envs.push(self.infra_env(id).await?);
+            infra_envs.push(infra_env(&self.db, id).await?);
         }
         Ok(infra_envs)
     }
 
-    async fn finish_preparation(
+    async fn finish(
         &self,
         id: ClusterId,
         started: DateTime,
@@ -242,5 +239,25 @@ impl ApiServer {
             .change("finish preparation", Scope::Cluster(id), decide)
             .await
             .map(drop)
+    }
+}
+
+/// Checks that a release image may be installed: by its registry, or by its signature.
+///
+/// Errors: Invalid – neither; Unavailable – the signature store.
+pub(super) async fn check_release_image(
+    offer: &Offer,
+    install: &InstallContext,
+    image: &str,
+) -> Result<(), Error> {
+    let Err(refused) = offer.check_release_image(image) else {
+        return Ok(());
+    };
+    match (refused, install.check_signed(image).await) {
+        (_, Ok(())) => Ok(()),
+        (Error::Invalid { field, reason }, Err(Error::Invalid { reason: why, .. })) => {
+            Err(Error::invalid(field, format!("{reason} ({why})")))
+        }
+        (_, Err(error)) => Err(error),
     }
 }

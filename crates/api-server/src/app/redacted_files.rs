@@ -12,7 +12,8 @@ use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
 use serde_json::Value;
 
-use super::ApiServer;
+use super::ClusterStore;
+use super::hosts::Hosts;
 use crate::app::files::{KUBEADMIN_PASSWORD, KUBECONFIG_NOINGRESS};
 use crate::auth::{Caller, forbidden};
 use crate::operations::access::Role;
@@ -98,90 +99,79 @@ fn without_secrets(config: Value) -> Value {
     }
 }
 
-impl ApiServer {
-    /// Whether a caller gets the secrets of a cluster.
-    ///
-    /// Errors: NotFound.
-    pub(crate) async fn sees_secrets_of_cluster(
-        &self,
-        caller: &Caller,
-        id: ClusterId,
-    ) -> Result<bool, Error> {
-        // Without a read of the cluster for programs and administrators.
-        if sees_secrets(caller, "") {
-            return Ok(true);
-        }
-        let stored = self.clusters.stored(id).await?;
-        Ok(sees_secrets(caller, &stored.snapshot.cluster.user_name))
+/// Whether a caller gets the secrets of a cluster.
+///
+/// Errors: NotFound.
+pub(crate) async fn sees_secrets_of_cluster(
+    clusters: &ClusterStore,
+    caller: &Caller,
+    id: ClusterId,
+) -> Result<bool, Error> {
+    // Without a read of the cluster for programs and administrators.
+    if sees_secrets(caller, "") {
+        return Ok(true);
     }
+    let stored = clusters.stored(id).await?;
+    Ok(sees_secrets(caller, &stored.snapshot.cluster.user_name))
+}
 
-    /// The install-config of a cluster as JSON, as a caller sees it.
-    ///
-    /// Errors: as [`Self::install_config`].
-    pub(crate) async fn shown_install_config(
-        &self,
-        caller: &Caller,
-        id: ClusterId,
-    ) -> Result<String, Error> {
-        let text = self.install_config(id).await?;
-        if self.sees_secrets_of_cluster(caller, id).await? {
-            return Ok(text);
-        }
-        let config = serde_json::from_str(&text);
-        let config = config.map_err(|error| Error::internal("redacting a file", error))?;
-        Ok(without_secrets(config).to_string())
-    }
+/// An install-config as JSON without its secrets.
+///
+/// Errors: Internal – it is malformed.
+pub(super) fn redacted_install_config(text: &str) -> Result<String, Error> {
+    let config = serde_json::from_str(text);
+    let config = config.map_err(|error| Error::internal("redacting a file", error))?;
+    Ok(without_secrets(config).to_string())
+}
 
-    /// Checks that an installer downloads the Ignition configuration of a host while that is installed.
-    ///
-    /// Errors: NotFound; Forbidden.
-    pub(crate) async fn check_installer_download(
-        &self,
-        caller: &Caller,
-        infra_env: InfraEnvId,
-        id: HostId,
-    ) -> Result<(), Error> {
-        use HostStatus::{
-            Installing, InstallingInProgress, InstallingPendingUserAction, PreparingSuccessful,
-        };
-        if !matches!(caller, Caller::Agent(_)) {
-            return Ok(());
-        }
-        match self.host(infra_env, id).await?.status {
-            PreparingSuccessful
-            | Installing
-            | InstallingInProgress
-            | InstallingPendingUserAction => Ok(()),
-            status => Err(forbidden(format!(
-                "a token of an agent does not open the ignition of a host that is {status}: installers need it while the host is installed"
-            ))),
-        }
+/// Checks that an installer downloads the Ignition configuration of a host while that is installed.
+///
+/// Errors: NotFound; Forbidden.
+pub(crate) async fn check_installer_download(
+    hosts: &Hosts,
+    caller: &Caller,
+    infra_env: InfraEnvId,
+    id: HostId,
+) -> Result<(), Error> {
+    use HostStatus::{
+        Installing, InstallingInProgress, InstallingPendingUserAction, PreparingSuccessful,
+    };
+    if !matches!(caller, Caller::Agent(_)) {
+        return Ok(());
     }
+    match hosts.get(infra_env, id).await?.status {
+        PreparingSuccessful | Installing | InstallingInProgress | InstallingPendingUserAction => {
+            Ok(())
+        }
+        status => Err(forbidden(format!(
+            "a token of an agent does not open the ignition of a host that is {status}: installers need it while the host is installed"
+        ))),
+    }
+}
 
-    /// Checks that an agent, an installer or a controller downloads files of its cluster while that is installed: a token
-    /// of discovery is no credential of a cluster.
-    ///
-    /// Errors: NotFound; Forbidden.
-    pub(crate) async fn check_agent_download(
-        &self,
-        caller: &Caller,
-        id: ClusterId,
-        name: &str,
-    ) -> Result<(), Error> {
-        if !matches!(caller, Caller::Agent(_)) {
-            return Ok(());
-        }
-        let stored = self.clusters.stored(id).await?;
-        let cluster = &stored.snapshot.cluster;
-        let status = cluster.status;
-        let completed_at = cluster.install_completed_at.0;
-        if is_needed_by_agents(name, status, completed_at, service::clock::now()) {
-            return Ok(());
-        }
-        Err(forbidden(format!(
-            "a token of an agent does not open {name} of a cluster that is {status}: agents need files while their cluster is installed"
-        )))
+/// Checks that an agent, an installer or a controller downloads files of its cluster while that is installed: a token
+/// of discovery is no credential of a cluster.
+///
+/// Errors: NotFound; Forbidden.
+pub(crate) async fn check_agent_download(
+    clusters: &ClusterStore,
+    caller: &Caller,
+    id: ClusterId,
+    name: &str,
+) -> Result<(), Error> {
+    if !matches!(caller, Caller::Agent(_)) {
+        return Ok(());
     }
+    let stored = clusters.stored(id).await?;
+    let cluster = &stored.snapshot.cluster;
+    let status = cluster.status;
+    let completed_at = cluster.install_completed_at.0;
+    if is_needed_by_agents(name, status, completed_at, service::clock::now()) {
+        return Ok(());
+    }
+    Err(forbidden(format!(
+        "a token of an agent does not open {name} of a cluster that is {status}: agents need files while their cluster is installed"
+    )))
 }
 
 /// Whether programs of an installation need a file of a cluster in that status, complete since `completed_at`.

@@ -1,21 +1,36 @@
 //! Steps of a host, with their inputs.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::host::{Host, HostKind, HostStatus};
 use model::infra_env::InfraEnv;
 use model::steps::Steps;
 use model::time::Timestamp;
 use rules::HostState;
+use rules::InstallationPolicy;
 use rules::steps::{IgnitionAccess, ReleaseImages, StepContext};
 use rules::urls::BootArtifacts;
 
+use super::StoredSnapshot;
+use super::ipxe::boot_artifacts;
+use super::offer::CurrentOffer;
 use super::preparation::KnownRelease;
-use super::{ApiServer, StoredSnapshot};
-use crate::db::hosts;
-use crate::db::tx;
+use super::token_validity::InfraEnvTokens;
+use crate::db::{Database, hosts, tx};
 use crate::install::day2;
 
-impl ApiServer {
+/// Steps of agents, by the rules and settings of this server.
+#[derive(Debug)]
+pub(super) struct AgentSteps {
+    pub(super) db: Database,
+    pub(super) policy: Arc<InstallationPolicy>,
+    pub(super) settings: rules::steps::Settings,
+    pub(super) offer: Arc<CurrentOffer>,
+    pub(super) tokens: Arc<InfraEnvTokens>,
+}
+
+impl AgentSteps {
     /// Next steps of a host.
     pub(super) async fn instructions(
         &self,
@@ -39,8 +54,7 @@ impl ApiServer {
             HostKind::AddToExistingClusterHost => {
                 // A poll does not fail: the request to install the host names a malformed certificate.
                 let certificates = day2::certificates(&stored.snapshot.cluster, record);
-                self.ignition_access(record, certificates.unwrap_or_default())
-                    .await?
+                ignition_access(&self.db, record, certificates.unwrap_or_default()).await?
             }
             HostKind::Host => IgnitionAccess::default(),
         };
@@ -49,8 +63,8 @@ impl ApiServer {
             _ => None,
         };
         let ctx = StepContext {
-            policy: &self.clusters.policy,
-            settings: &self.step_settings,
+            policy: &self.policy,
+            settings: &self.settings,
             infra_env,
             release: &release,
             ignition: &ignition,
@@ -62,7 +76,7 @@ impl ApiServer {
 
     /// Boot artifacts of a reclaimed host. A poll does not fail without them: the reclaim times out.
     async fn reclaim_artifacts(&self, infra_env: &InfraEnv) -> Option<BootArtifacts> {
-        match self.boot_artifacts(infra_env).await {
+        match boot_artifacts(&self.offer, &self.tokens, infra_env).await {
             Ok(artifacts) => Some(artifacts),
             Err(error) => {
                 tracing::warn!(
@@ -74,30 +88,30 @@ impl ApiServer {
             }
         }
     }
+}
 
-    /// Credentials of a day-2 host for its ignition endpoint, with the endpoint's certificate authorities.
-    pub(super) async fn ignition_access(
-        &self,
-        host: &Host,
-        certificates: Option<String>,
-    ) -> Result<IgnitionAccess, Error> {
-        let (infra_env, id) = (host.infra_env_id, host.id);
-        let secrets = tx("read endpoint secrets", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            hosts::endpoint_secrets(&mut connection, &self.keys().await, infra_env, id).await
-        })
-        .await?;
-        let headers = secrets
-            .headers
-            .as_deref()
-            .map(serde_json::from_str)
-            .transpose();
-        Ok(IgnitionAccess {
-            token: secrets.token,
-            headers: headers
-                .map_err(|error| Error::internal("reading the endpoint's headers", error))?
-                .unwrap_or_default(),
-            certificates,
-        })
-    }
+/// Credentials of a day-2 host for its ignition endpoint, with the endpoint's certificate authorities.
+pub(super) async fn ignition_access(
+    db: &Database,
+    host: &Host,
+    certificates: Option<String>,
+) -> Result<IgnitionAccess, Error> {
+    let (infra_env, id) = (host.infra_env_id, host.id);
+    let secrets = tx("read endpoint secrets", async || {
+        let mut connection = db.pool()?.acquire().await?;
+        hosts::endpoint_secrets(&mut connection, &db.keys().await, infra_env, id).await
+    })
+    .await?;
+    let headers = secrets
+        .headers
+        .as_deref()
+        .map(serde_json::from_str)
+        .transpose();
+    Ok(IgnitionAccess {
+        token: secrets.token,
+        headers: headers
+            .map_err(|error| Error::internal("reading the endpoint's headers", error))?
+            .unwrap_or_default(),
+        certificates,
+    })
 }

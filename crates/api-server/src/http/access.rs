@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use model::Error;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
-use super::audit as audit_log;
+use super::audit;
 use super::error::ApiError;
 use super::extract::parse_uuid;
 use super::query::Query;
@@ -45,7 +45,7 @@ pub(crate) async fn check_access(
         Ok(caller) => caller,
         Err(refusal) => return ApiError::Domain(refusal).into_response(),
     };
-    let record = audit_log::begin(&audit, operation, &caller, &parts, (ids, host));
+    let record = audit::begin(&audit, operation, &caller, &parts, (ids, host));
     let response = match access.check_reach(&caller, operation, ids).await {
         Ok(()) => {
             parts.extensions.insert(caller);
@@ -54,7 +54,7 @@ pub(crate) async fn check_access(
         Err(refusal) => ApiError::Domain(refusal).into_response(),
     };
     if let Some(record) = record {
-        let written = audit_log::end(record, &response);
+        let written = audit::end(record, &response);
         written.await;
     }
     response

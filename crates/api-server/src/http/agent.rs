@@ -1,5 +1,7 @@
 //! Handlers for agents and installers.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -13,8 +15,7 @@ use super::encoded_json::EncodedJson;
 use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody, OfHost, REPLY_LIMIT};
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::agent::Poll;
+use crate::app::agent::{Agents, Poll};
 use crate::app::repeated_replies::SentReply;
 
 /// Header with the agent's image.
@@ -35,7 +36,7 @@ fn agent_version(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub(crate) async fn register(
-    State(app): State<ApiServer>,
+    State(agents): State<Arc<Agents>>,
     InInfraEnv(infra_env): InInfraEnv,
     headers: HeaderMap,
     body: JsonBody,
@@ -46,8 +47,8 @@ pub(crate) async fn register(
             .unwrap_or_default()
             .clone_into(&mut params.discovery_agent_version);
     }
-    let host = app.register_host(infra_env, &params).await?;
-    let command = runner_command(infra_env, host.id, &app.clusters.policy.agent_image);
+    let host = agents.register(infra_env, &params).await?;
+    let command = runner_command(infra_env, host.id, agents.image());
     let answer = Registration {
         host,
         next_step_runner_command: command,
@@ -56,7 +57,7 @@ pub(crate) async fn register(
 }
 
 pub(crate) async fn next_steps(
-    State(app): State<ApiServer>,
+    State(agents): State<Arc<Agents>>,
     OfHost(infra_env, id): OfHost,
     headers: HeaderMap,
     query: Query,
@@ -65,7 +66,7 @@ pub(crate) async fn next_steps(
         host_time_s: query.integer("timestamp")?,
         agent_version: agent_version(&headers),
     };
-    let steps = app.next_steps(infra_env, id, poll).await?;
+    let steps = agents.next_steps(infra_env, id, poll).await?;
     Ok(EncodedJson(print(&steps)?))
 }
 
@@ -81,7 +82,7 @@ fn print(steps: &Steps) -> Result<Vec<u8>, ApiError> {
 }
 
 pub(crate) async fn step_reply(
-    State(app): State<ApiServer>,
+    State(agents): State<Arc<Agents>>,
     OfHost(infra_env, id): OfHost,
     body: JsonBody<REPLY_LIMIT>,
 ) -> Result<StatusCode, ApiError> {
@@ -90,9 +91,9 @@ pub(crate) async fn step_reply(
         // Refused before its host is looked up, unless it is a spelling of a reply that is not recognised.
         parse_reply(&body)?;
     }
-    if let Some(received) = app.receive_reply(infra_env, id, sent.as_ref()).await? {
+    if let Some(received) = agents.receive_reply(infra_env, id, sent.as_ref()).await? {
         let reply = parse_reply(&body)?;
-        app.accept_reply(infra_env, id, received, reply).await?;
+        agents.accept_reply(infra_env, id, received, reply).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -107,11 +108,12 @@ fn parse_reply(body: &JsonBody<REPLY_LIMIT>) -> Result<StepReply, ApiError> {
 }
 
 pub(crate) async fn progress(
-    State(app): State<ApiServer>,
+    State(agents): State<Arc<Agents>>,
     OfHost(infra_env, id): OfHost,
     body: JsonBody,
 ) -> Result<StatusCode, ApiError> {
-    app.report_progress(infra_env, id, &body.parse("host-progress")?)
+    agents
+        .report_progress(infra_env, id, &body.parse("host-progress")?)
         .await?;
     Ok(StatusCode::OK)
 }

@@ -1,6 +1,7 @@
 //! Tar archives, streamed: nothing is written to disk, and only events and record of the cluster are in memory.
 
 use std::io;
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -9,8 +10,7 @@ use model::Error;
 use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 
-use crate::app::ApiServer;
-use crate::app::logs::{LogArchive, LogArchiveMember, MemberContent};
+use crate::app::logs::{LogArchive, LogArchiveMember, Logs, MemberContent};
 
 /// Block size of tar. Units: bytes.
 const BLOCK: u64 = 512;
@@ -18,7 +18,7 @@ const BLOCK: u64 = 512;
 const END: u64 = 2 * BLOCK;
 
 /// The archive of `collected`, and its length.
-pub(crate) fn archive(app: ApiServer, collected: LogArchive) -> Result<(u64, Body), Error> {
+pub(crate) fn archive(logs: Arc<Logs>, collected: LogArchive) -> Result<(u64, Body), Error> {
     let mut length = END;
     let mut members = Vec::with_capacity(collected.members.len());
     for member in collected.members {
@@ -29,13 +29,13 @@ pub(crate) fn archive(app: ApiServer, collected: LogArchive) -> Result<(u64, Bod
     }
     let cluster = collected.cluster;
     let members = stream::iter(members).then(move |(head, member)| {
-        let app = app.clone();
+        let logs = Arc::clone(&logs);
         async move {
             let gap = member.length.next_multiple_of(BLOCK) - member.length + end(&member);
             let content = match member.content {
                 MemberContent::Bytes(bytes) => once(bytes.into()).left_stream(),
                 MemberContent::Stored(object) | MemberContent::Wrapped { object, .. } => {
-                    let stored = app.store.get(cluster, &object).await;
+                    let stored = logs.content(cluster, &object).await;
                     let stored = stored.map_err(io::Error::other)?;
                     if stored.length != member.length {
                         // Content-Length has been sent.

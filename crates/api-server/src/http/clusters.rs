@@ -17,9 +17,9 @@ use super::encoded_json::EncodedJson;
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::clusters::ClusterListing;
+use crate::app::clusters::{ClusterListing, Clusters, hosts_of_cluster};
 use crate::app::offer::CurrentOffer;
+use crate::app::{self, ClusterStore};
 use crate::auth::{Caller, OwnedResource};
 
 /// A new cluster.
@@ -31,43 +31,43 @@ fn created(cluster: Cluster) -> CreatedCluster {
 }
 
 pub(crate) async fn register(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<CreatedCluster, ApiError> {
     let params = body.parse("new-cluster-params")?;
-    Ok(created(app.register_cluster(&caller, params).await?))
+    Ok(created(clusters.register(&caller, params).await?))
 }
 
 pub(crate) async fn import(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<CreatedCluster, ApiError> {
     let params = body.parse("new-import-cluster-params")?;
-    Ok(created(app.import_cluster(&caller, params).await?))
+    Ok(created(clusters.import(&caller, params).await?))
 }
 
 pub(crate) async fn register_disconnected(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<CreatedCluster, ApiError> {
     let params = body.parse("new-cluster-params")?;
-    let cluster = app.register_disconnected_cluster(&caller, params).await?;
+    let cluster = clusters.register_disconnected(&caller, params).await?;
     Ok(created(cluster))
 }
 
 pub(crate) async fn allow_add_hosts(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
 ) -> Result<(StatusCode, Json<Cluster>), ApiError> {
-    let cluster = app.allow_add_hosts(id).await?;
+    let cluster = app::day2::allow_add_hosts(&clusters, id).await?;
     Ok((StatusCode::ACCEPTED, Json(cluster)))
 }
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     caller: Caller,
     query: Query,
     headers: HeaderMap,
@@ -79,11 +79,11 @@ pub(crate) async fn list(
         owner: query.text("owner").map(str::to_owned),
         ams_subscription_ids: query.texts("ams_subscription_ids"),
     };
-    Ok(EncodedJson(app.list_clusters(&caller, listing).await?))
+    Ok(EncodedJson(clusters.list(&caller, listing).await?))
 }
 
 pub(crate) async fn get(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     caller: Caller,
     InCluster(id): InCluster,
     query: Query,
@@ -91,7 +91,7 @@ pub(crate) async fn get(
 ) -> Result<EncodedJson<SharedBody>, ApiError> {
     let with_hosts = !query.flag("exclude-hosts");
     let with_deleted = with_deleted(&caller, &headers);
-    let cluster = app.cluster(id, with_hosts, with_deleted).await?;
+    let cluster = clusters.get(id, with_hosts, with_deleted).await?;
     Ok(EncodedJson(cluster))
 }
 
@@ -102,29 +102,29 @@ fn with_deleted(caller: &Caller, headers: &HeaderMap) -> bool {
 }
 
 pub(crate) async fn update(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<Cluster>), ApiError> {
     let params = body.parse("cluster-update-params")?;
     Ok((
         StatusCode::CREATED,
-        Json(app.update_cluster(id, &params).await?),
+        Json(clusters.update(id, &params).await?),
     ))
 }
 
 pub(crate) async fn deregister(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     InCluster(id): InCluster,
 ) -> Result<StatusCode, ApiError> {
-    app.deregister_cluster(id).await?;
+    clusters.deregister(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Hosts of a cluster; empty for an unknown one, because the installer polls before and after a cluster's life. Any
 /// status is accepted.
 pub(crate) async fn hosts(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<Json<Vec<Host>>, ApiError> {
@@ -132,7 +132,7 @@ pub(crate) async fn hosts(
     let status = query.text("status");
     let with_inventory = query.flag("with-inventory");
     let with_connectivity = query.flag("with-connectivity");
-    let mut hosts = app.hosts_of_cluster(id).await?;
+    let mut hosts = hosts_of_cluster(&clusters, id).await?;
     hosts.retain(|host| {
         role.is_none_or(|role| host.role == Some(role))
             && status.is_none_or(|status| host.status.as_str() == status)
@@ -155,44 +155,46 @@ pub(crate) async fn default_config(
 }
 
 pub(crate) async fn preflight_requirements(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
 ) -> Result<Json<PreflightHardwareRequirements>, ApiError> {
-    Ok(Json(app.preflight_requirements(id).await?))
+    Ok(Json(
+        app::clusters::preflight_requirements(&clusters, id).await?,
+    ))
 }
 
 pub(crate) async fn ui_settings(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     InCluster(id): InCluster,
 ) -> Result<Json<String>, ApiError> {
-    Ok(Json(app.ui_settings(id).await?))
+    Ok(Json(clusters.ui_settings(id).await?))
 }
 
 pub(crate) async fn set_ui_settings(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<Clusters>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
     let text: String = body.parse("ui-settings")?;
-    app.set_ui_settings(id, &text).await?;
+    clusters.set_ui_settings(id, &text).await?;
     Ok(Json(text))
 }
 
 pub(crate) async fn ignored_validations(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(app.ignored_validations(id).await?))
+    Ok(Json(
+        app::ignored_validations::ignored_validations(&clusters, id).await?,
+    ))
 }
 
 pub(crate) async fn set_ignored_validations(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let params = body.parse("ignored_validations")?;
-    Ok((
-        StatusCode::CREATED,
-        Json(app.set_ignored_validations(id, &params).await?),
-    ))
+    let ignored = app::ignored_validations::set_ignored_validations(&clusters, id, &params);
+    Ok((StatusCode::CREATED, Json(ignored.await?)))
 }

@@ -1,5 +1,7 @@
 //! Handlers of declarations. Bodies are YAML: both files as documents of one text, or as parts of a form.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::multipart::{Multipart, MultipartError};
 use axum::extract::{FromRequest, Request, State};
@@ -14,8 +16,7 @@ use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InInfraEnv, check_media_type, media_type};
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::declarations::BODY_BYTES;
+use crate::app::declarations::{BODY_BYTES, Declarations};
 use crate::auth::{Caller, OwnedResource};
 
 /// Names of the form's parts.
@@ -89,7 +90,7 @@ async fn read_form<S: Send + Sync>(request: Request, state: &S) -> Result<Vec<Fi
 
 /// Applies the files to the cluster that they name; creates it, with its infra-env, if it does not exist.
 pub(crate) async fn apply_new(
-    State(app): State<ApiServer>,
+    State(declarations): State<Arc<Declarations>>,
     caller: Caller,
     query: Query,
     files: DeclaredFiles,
@@ -102,7 +103,7 @@ pub(crate) async fn apply_new(
     ApiError,
 > {
     let version = query.text("openshift_version").unwrap_or_default();
-    let applied = app.apply_declaration(&caller, &files.0, version).await?;
+    let applied = declarations.apply(&caller, &files.0, version).await?;
     let status = if applied.created {
         StatusCode::CREATED
     } else {
@@ -115,21 +116,25 @@ pub(crate) async fn apply_new(
 
 /// Applies the files to an infra-env and its cluster.
 pub(crate) async fn apply(
-    State(app): State<ApiServer>,
+    State(declarations): State<Arc<Declarations>>,
     caller: Caller,
     InInfraEnv(id): InInfraEnv,
     files: DeclaredFiles,
 ) -> Result<Json<AppliedDeclaration>, ApiError> {
-    Ok(Json(app.apply_to_infra_env(&caller, id, &files.0).await?))
+    Ok(Json(
+        declarations
+            .apply_to_infra_env(&caller, id, &files.0)
+            .await?,
+    ))
 }
 
 /// Both files as one text of two documents.
 pub(crate) async fn export(
-    State(app): State<ApiServer>,
+    State(declarations): State<Arc<Declarations>>,
     caller: Caller,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<FileResponse, ApiError> {
-    let text = app.export_declaration(&caller, id).await?;
+    let text = declarations.export(&caller, id).await?;
     Ok(FileResponse::bytes(
         format!("{id}-declaration.yaml"),
         text.into_bytes(),

@@ -1,5 +1,7 @@
 //! Handlers of explanations.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use model::explain::{Explanation, ExplanationList};
@@ -7,20 +9,19 @@ use model::explain::{Explanation, ExplanationList};
 use super::error::ApiError;
 use super::extract::InCluster;
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::explain::{ListPosition, MAX_PAGE, PAGE};
+use crate::app::explain::{Explanations, ListPosition, MAX_PAGE, PAGE};
 use crate::auth::Caller;
 
 pub(crate) async fn cluster(
-    State(app): State<ApiServer>,
+    State(explanations): State<Arc<Explanations>>,
     InCluster(id): InCluster,
 ) -> Result<Json<Explanation>, ApiError> {
-    Ok(Json(app.explain_cluster(id).await?))
+    Ok(Json(explanations.of_cluster(id).await?))
 }
 
 /// One page of everything that is not ready or stuck.
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(explanations): State<Arc<Explanations>>,
     caller: Caller,
     query: Query,
 ) -> Result<Json<ExplanationList>, ApiError> {
@@ -41,5 +42,5 @@ pub(crate) async fn list(
             ApiError::parameter("after", "query", problem)
         })?,
     };
-    Ok(Json(app.explain_all(&caller, after, limit).await?))
+    Ok(Json(explanations.list(&caller, after, limit).await?))
 }

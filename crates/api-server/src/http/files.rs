@@ -12,13 +12,18 @@ use model::logs::LogsType;
 use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InCluster, OfHost};
-use super::logs;
+use super::logs::source_of;
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::files::{KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
+use crate::app::ClusterStore;
+use crate::app::files::{ClusterFiles, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
+use crate::app::hosts::Hosts;
+use crate::app::infra_envs::InfraEnvs;
 use crate::app::links::Links;
-use crate::app::manifests::ManifestPath;
-use crate::app::redacted_files;
+use crate::app::logs::Logs;
+use crate::app::manifests::{ManifestPath, Manifests};
+use crate::app::redacted_files::{
+    self, check_agent_download, check_installer_download, sees_secrets_of_cluster,
+};
 use crate::auth::Caller;
 use crate::files::Object;
 
@@ -50,18 +55,19 @@ const LINKED_FILES: &[&str] = &[
 ];
 
 pub(crate) async fn cluster_file(
-    State(app): State<ApiServer>,
+    State(files): State<Arc<ClusterFiles>>,
+    State(clusters): State<Arc<ClusterStore>>,
     caller: Caller,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CLUSTER_FILES)?;
-    app.check_agent_download(&caller, id, name).await?;
-    let object = app.download(id, name).await?;
+    check_agent_download(&clusters, &caller, id, name).await?;
+    let object = files.get(id, name).await?;
     let has_secrets = match caller {
         // The link of a reader says so.
         Caller::Link => !query.flag(REDACTED),
-        caller => app.sees_secrets_of_cluster(&caller, id).await?,
+        caller => sees_secrets_of_cluster(&clusters, &caller, id).await?,
     };
     shown(name, object, has_secrets).await
 }
@@ -76,22 +82,26 @@ async fn shown(name: &str, object: Object, has_secrets: bool) -> Result<FileResp
 }
 
 pub(crate) async fn cluster_credentials(
-    State(app): State<ApiServer>,
+    State(files): State<Arc<ClusterFiles>>,
+    State(clusters): State<Arc<ClusterStore>>,
     caller: Caller,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CREDENTIALS)?;
-    app.check_agent_download(&caller, id, name).await?;
+    check_agent_download(&clusters, &caller, id, name).await?;
     Ok(FileResponse::object(
         name,
-        app.download_credentials(id, name).await?,
+        files.credentials(id, name).await?,
     ))
 }
 
 /// A signed link to a file that can be downloaded now.
 pub(crate) async fn cluster_file_link(
-    State(app): State<ApiServer>,
+    State(files): State<Arc<ClusterFiles>>,
+    State(clusters): State<Arc<ClusterStore>>,
+    State(logs): State<Arc<Logs>>,
+    State(manifests): State<Arc<Manifests>>,
     State(links): State<Arc<Links>>,
     caller: Caller,
     InCluster(id): InCluster,
@@ -102,12 +112,12 @@ pub(crate) async fn cluster_file_link(
     query.id("host_id")?;
     query.one_of::<LogsType>("logs_type")?;
     let link = match name {
-        LOGS => logs_link(&app, &links, id, &query).await?,
-        MANIFESTS => manifest_link(&app, &links, id, &query).await?,
+        LOGS => logs_link(&logs, &links, id, &query).await?,
+        MANIFESTS => manifest_link(&manifests, &links, id, &query).await?,
         name => {
-            app.download(id, name).await?;
+            files.get(id, name).await?;
             let mut query = vec![("file_name", name)];
-            if !app.sees_secrets_of_cluster(&caller, id).await? {
+            if !sees_secrets_of_cluster(&clusters, &caller, id).await? {
                 query.push((REDACTED, "true"));
             }
             links.sign(id, "/downloads/files", &query).await?
@@ -117,7 +127,7 @@ pub(crate) async fn cluster_file_link(
 }
 
 async fn logs_link(
-    app: &ApiServer,
+    logs: &Logs,
     links: &Links,
     id: ClusterId,
     query: &Query,
@@ -125,9 +135,9 @@ async fn logs_link(
     let host = query.id("host_id")?.map(|host| host.to_string());
     let default = host.as_ref().map_or("all", |_| "host");
     let kind = query.text("logs_type").unwrap_or(default);
-    match logs::source_of(query, kind)? {
-        Some(source) => drop(app.logs(id, source).await?),
-        None => drop(app.clusters.stored(id).await?),
+    match source_of(query, kind)? {
+        Some(source) => drop(logs.get(id, source).await?),
+        None => logs.check_cluster(id).await?,
     }
     let mut parameters = vec![("logs_type", kind)];
     parameters.extend(host.as_deref().map(|host| ("host_id", host)));
@@ -135,7 +145,7 @@ async fn logs_link(
 }
 
 async fn manifest_link(
-    app: &ApiServer,
+    manifests: &Manifests,
     links: &Links,
     id: ClusterId,
     query: &Query,
@@ -151,33 +161,35 @@ async fn manifest_link(
         folder,
         file_name: file_name.to_owned(),
     };
-    app.manifest(id, &place).await?;
+    manifests.get(id, &place).await?;
     let query = [("folder", folder_name), ("file_name", file_name)];
     Ok(links.sign(id, "/manifests/files", &query).await?)
 }
 
 /// A signed link to credentials that can be downloaded now.
 pub(crate) async fn cluster_credentials_link(
-    State(app): State<ApiServer>,
+    State(files): State<Arc<ClusterFiles>>,
     State(links): State<Arc<Links>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<Json<PresignedUrl>, ApiError> {
     let name = query.required_one_of("file_name", CREDENTIALS)?;
-    app.download_credentials(id, name).await?;
+    files.credentials(id, name).await?;
     let query = [("file_name", name)];
     let link = links.sign(id, "/downloads/credentials", &query).await?;
     Ok(Json(link))
 }
 
 pub(crate) async fn host_ignition(
-    State(app): State<ApiServer>,
+    State(files): State<Arc<ClusterFiles>>,
+    State(hosts): State<Arc<Hosts>>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     caller: Caller,
     OfHost(infra_env, id): OfHost,
 ) -> Result<FileResponse, ApiError> {
-    let (name, object) = app.host_ignition(infra_env, id).await?;
-    app.check_installer_download(&caller, infra_env, id).await?;
-    let owner = app.infra_env(infra_env).await?.user_name;
+    let (name, object) = files.host_ignition(infra_env, id).await?;
+    check_installer_download(&hosts, &caller, infra_env, id).await?;
+    let owner = infra_envs.get(infra_env).await?.user_name;
     let has_secrets = redacted_files::sees_secrets(&caller, &owner);
     shown(&name, object, has_secrets).await
 }

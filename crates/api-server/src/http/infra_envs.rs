@@ -15,12 +15,14 @@ use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody};
 use super::paged_list::paged_list;
 use super::query::Query;
-use crate::app::ApiServer;
 use crate::app::access::AccessControl;
-use crate::app::infra_envs::IpxeScript;
+use crate::app::discovery_files::DiscoveryFiles;
+use crate::app::infra_envs::InfraEnvs;
+use crate::app::ipxe::{IpxeScript, IpxeScripts};
 use crate::app::redacted_files;
 use crate::app::token_validity::InfraEnvTokens;
 use crate::auth::{Caller, OwnedResource};
+use crate::settings::Settings;
 
 const IGNITION: &str = "discovery.ign";
 const IPXE: &str = "ipxe-script";
@@ -29,7 +31,7 @@ const ALWAYS: &str = "discovery-image-always";
 const BOOT_ORDER: &str = "boot-order-control";
 
 pub(crate) async fn register(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     State(access): State<Arc<AccessControl>>,
     caller: Caller,
     body: JsonBody,
@@ -38,40 +40,39 @@ pub(crate) async fn register(
     if let Some(id) = params.cluster_id {
         access.check_named_cluster(&caller, id).await?;
     }
-    let infra_env = app.register_infra_env(&caller, params).await?;
+    let infra_env = infra_envs.register(&caller, params).await?;
     let created = Created(OwnedResource::InfraEnv(infra_env.id));
     Ok((StatusCode::CREATED, Extension(created), Json(infra_env)))
 }
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
     let cluster = query.id("cluster_id")?.map(ClusterId);
-    let ids = app.infra_env_ids(cluster).await?;
-    let asked = Arc::new((app, caller, query));
+    let ids = infra_envs.ids(cluster).await?;
+    let asked = Arc::new((infra_envs, caller, query));
     paged_list(ids, move |ids| {
         let asked = asked.clone();
         async move {
-            let (app, caller, query) = &*asked;
-            app.page_of_infra_envs(caller, query.text("owner"), &ids)
-                .await
+            let (infra_envs, caller, query) = &*asked;
+            infra_envs.page(caller, query.text("owner"), &ids).await
         }
     })
     .await
 }
 
 pub(crate) async fn get(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     caller: Caller,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<Json<InfraEnv>, ApiError> {
-    Ok(Json(app.infra_env_for(&caller, id).await?))
+    Ok(Json(infra_envs.get_for(&caller, id).await?))
 }
 
 pub(crate) async fn update(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     caller: Caller,
     InInfraEnv(id): InInfraEnv,
     body: JsonBody,
@@ -79,24 +80,24 @@ pub(crate) async fn update(
     let params = body.parse("infra-env-update-params")?;
     Ok((
         StatusCode::CREATED,
-        Json(app.update_infra_env(&caller, id, &params).await?),
+        Json(infra_envs.update(&caller, id, &params).await?),
     ))
 }
 
 pub(crate) async fn deregister(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<StatusCode, ApiError> {
-    app.deregister_infra_env(id).await?;
+    infra_envs.deregister(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn download_url(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     caller: Caller,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<Json<PresignedUrl>, ApiError> {
-    let infra_env = app.infra_env_for(&caller, id).await?;
+    let infra_env = infra_envs.get_for(&caller, id).await?;
     Ok(Json(PresignedUrl {
         url: infra_env.download_url,
         expires_at: infra_env.expires_at,
@@ -104,16 +105,17 @@ pub(crate) async fn download_url(
 }
 
 pub(crate) async fn file_url(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     State(tokens): State<Arc<InfraEnvTokens>>,
+    State(settings): State<Arc<Settings>>,
     InInfraEnv(id): InInfraEnv,
     query: Query,
 ) -> Result<Json<PresignedUrl>, ApiError> {
     let file = query.required_one_of("file_name", &[IGNITION, IPXE])?;
-    let infra_env = app.infra_env(id).await?;
+    let infra_env = infra_envs.get(id).await?;
     let mut url = format!(
         "{}{}/downloads/files?file_name={file}",
-        app.settings.base_url(),
+        settings.base_url(),
         rules::urls::infra_env(id)
     );
     if let Some(kind) = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])? {
@@ -130,7 +132,9 @@ pub(crate) async fn file_url(
 }
 
 pub(crate) async fn download_file(
-    State(app): State<ApiServer>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
+    State(discovery): State<Arc<DiscoveryFiles>>,
+    State(ipxe): State<Arc<IpxeScripts>>,
     caller: Caller,
     InInfraEnv(id): InInfraEnv,
     query: Query,
@@ -139,11 +143,11 @@ pub(crate) async fn download_file(
     let script = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])?;
     let image_type = query.one_of::<ImageType>("discovery_iso_type")?;
     let mac = query.mac("mac")?;
-    let infra_env = app.infra_env(id).await?;
+    let infra_env = infra_envs.get(id).await?;
     let has_secrets = redacted_files::sees_secrets(&caller, &infra_env.user_name);
     let download = match file {
         IGNITION => {
-            let ignition = app.discovery_ignition(id, image_type).await?;
+            let ignition = discovery.ignition(id, image_type).await?;
             if has_secrets {
                 FileResponse::bytes(IGNITION, ignition)
             } else {
@@ -159,11 +163,11 @@ pub(crate) async fn download_file(
             };
             FileResponse::bytes(
                 format!("{id}-{IPXE}"),
-                app.ipxe_script(&infra_env, script).await?.into_bytes(),
+                ipxe.script(&infra_env, script).await?.into_bytes(),
             )
         }
         _ => {
-            let archive = app.static_networks(&infra_env)?;
+            let archive = discovery.static_networks(&infra_env)?;
             let name = if archive.is_empty() {
                 String::new()
             } else {
@@ -185,10 +189,11 @@ pub(crate) async fn download_file(
 
 /// The ramdisk of a network boot; 204 without content.
 pub(crate) async fn minimal_initrd(
-    State(app): State<ApiServer>,
+    State(discovery): State<Arc<DiscoveryFiles>>,
+    State(infra_envs): State<Arc<InfraEnvs>>,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<Response, ApiError> {
-    let archive = app.minimal_initrd(&app.infra_env(id).await?)?;
+    let archive = discovery.minimal_initrd(&infra_envs.get(id).await?)?;
     if archive.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -1,5 +1,7 @@
 //! Handlers of the nodes of installed clusters.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use model::cluster_nodes::NodesReport;
@@ -7,27 +9,27 @@ use model::node_replacement::{NodeReplacement, NodeReplacementPlan, ReplacementP
 
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
-use crate::app::ApiServer;
+use crate::app::installed_nodes::InstalledNodes;
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(nodes): State<Arc<InstalledNodes>>,
     InCluster(id): InCluster,
 ) -> Result<Json<NodesReport>, ApiError> {
-    Ok(Json(app.installed_nodes(id).await?))
+    Ok(Json(nodes.report(id).await?))
 }
 
 pub(crate) async fn replacement(
-    State(app): State<ApiServer>,
+    State(nodes): State<Arc<InstalledNodes>>,
     InCluster(id): InCluster,
 ) -> Result<Json<NodeReplacement>, ApiError> {
-    Ok(Json(app.node_replacement(id).await?))
+    Ok(Json(nodes.replacement(id).await?))
 }
 
 pub(crate) async fn plan(
-    State(app): State<ApiServer>,
+    State(nodes): State<Arc<InstalledNodes>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<Json<NodeReplacementPlan>, ApiError> {
     let params: ReplacementPlanParams = body.parse("node-replacement-plan-params")?;
-    Ok(Json(app.plan_node_replacement(id, params).await?))
+    Ok(Json(nodes.plan(id, params).await?))
 }

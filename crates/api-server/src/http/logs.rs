@@ -1,5 +1,7 @@
 //! Handlers of logs.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::extract::multipart::Multipart;
 use axum::http::StatusCode;
@@ -13,8 +15,7 @@ use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody, OfHost};
 use super::query::{Query, parse_one_of};
-use crate::app::ApiServer;
-use crate::app::logs::LogSource;
+use crate::app::logs::{LogSource, Logs};
 
 /// Multipart name of the archive.
 const PART: &str = "upfile";
@@ -43,7 +44,7 @@ pub(super) fn source_of(query: &Query, kind: &str) -> Result<Option<LogSource>, 
 }
 
 pub(crate) async fn upload(
-    State(app): State<ApiServer>,
+    State(logs): State<Arc<Logs>>,
     InCluster(id): InCluster,
     query: Query,
     multipart: Result<Multipart, axum::extract::multipart::MultipartRejection>,
@@ -62,10 +63,10 @@ pub(crate) async fn upload(
     while let Some(part) = multipart.next_field().await.map_err(unreadable)? {
         if part.name() == Some(PART) {
             let mut bytes = StreamReader::new(part.map_err(std::io::Error::other));
-            let stored = app.store_logs(id, source, &mut bytes).await;
+            let stored = logs.store(id, source, &mut bytes).await;
             if stored.is_err() {
                 // Drained up to the limit: a client that is still sending would see a reset instead of the response.
-                let mut rest = bytes.take(app.settings.max_log_bytes);
+                let mut rest = bytes.take(logs.max_bytes);
                 tokio::io::copy(&mut rest, &mut tokio::io::sink())
                     .await
                     .ok();
@@ -78,37 +79,37 @@ pub(crate) async fn upload(
 }
 
 pub(crate) async fn download(
-    State(app): State<ApiServer>,
+    State(logs): State<Arc<Logs>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let Some(source) = source(&query)? else {
-        let collected = app.all_logs(id).await?;
+        let collected = logs.all(id).await?;
         let name = collected.name.clone();
-        let (length, body) = archive(app, collected)?;
+        let (length, body) = archive(logs, collected)?;
         return Ok(FileResponse::streamed(name, length, body));
     };
-    let (name, object) = app.logs(id, source).await?;
+    let (name, object) = logs.get(id, source).await?;
     Ok(FileResponse::object(name, object))
 }
 
 pub(crate) async fn cluster_progress(
-    State(app): State<ApiServer>,
+    State(logs): State<Arc<Logs>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<StatusCode, ApiError> {
     let params: LogsProgressParams = body.parse("logs-progress-params")?;
-    app.cluster_logs_progress(id, params.logs_state).await?;
+    logs.report_of_cluster(id, params.logs_state).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn host_progress(
-    State(app): State<ApiServer>,
+    State(logs): State<Arc<Logs>>,
     OfHost(infra_env, id): OfHost,
     body: JsonBody,
 ) -> Result<StatusCode, ApiError> {
     let params: LogsProgressParams = body.parse("logs-progress-params")?;
-    app.host_logs_progress(infra_env, id, params.logs_state)
+    logs.report_of_host(infra_env, id, params.logs_state)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }

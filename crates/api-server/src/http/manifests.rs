@@ -2,6 +2,8 @@
 
 use std::slice;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,8 +15,9 @@ use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use super::query::Query;
-use crate::app::ApiServer;
-use crate::app::manifests::{ManifestPath, NAME_PATTERN, content, matches_pattern, name_problem};
+use crate::app::manifests::{
+    ManifestPath, Manifests, NAME_PATTERN, content, matches_pattern, name_problem,
+};
 
 /// Errors: 400 – the name breaks the pattern of the description; 422 – another rule.
 fn check_name(member: &str, name: &str) -> Result<(), ApiError> {
@@ -34,18 +37,19 @@ fn place(query: &Query) -> Result<ManifestPath, ApiError> {
 }
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(manifests): State<Arc<Manifests>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<Json<Vec<ClusterManifest>>, ApiError> {
     Ok(Json(
-        app.list_manifests(id, query.flag("include_system_generated"))
+        manifests
+            .list(id, query.flag("include_system_generated"))
             .await?,
     ))
 }
 
 pub(crate) async fn create(
-    State(app): State<ApiServer>,
+    State(manifests): State<Arc<Manifests>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<ClusterManifest>), ApiError> {
@@ -58,12 +62,12 @@ pub(crate) async fn create(
     };
     Ok((
         StatusCode::CREATED,
-        Json(app.create_manifest(id, &place, bytes).await?),
+        Json(manifests.create(id, &place, bytes).await?),
     ))
 }
 
 pub(crate) async fn update(
-    State(app): State<ApiServer>,
+    State(manifests): State<Arc<Manifests>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<Json<ClusterManifest>, ApiError> {
@@ -83,28 +87,29 @@ pub(crate) async fn update(
         .updated_content
         .map(|text| content(&to.file_name, &text))
         .transpose()?;
-    Ok(Json(app.update_manifest(id, &from, &to, bytes).await?))
+    Ok(Json(manifests.update(id, &from, &to, bytes).await?))
 }
 
 /// Without a folder, the file is deleted from either: names are unique over both, and aicli names no folder.
 pub(crate) async fn delete(
-    State(app): State<ApiServer>,
+    State(manifests): State<Arc<Manifests>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<StatusCode, ApiError> {
     let folder: Option<ManifestFolder> = query.one_of("folder")?;
     let folders = folder.as_ref().map_or(ManifestFolder::ALL, slice::from_ref);
-    app.delete_manifest(id, folders, query.required("file_name")?)
+    manifests
+        .delete(id, folders, query.required("file_name")?)
         .await?;
     Ok(StatusCode::OK)
 }
 
 pub(crate) async fn download(
-    State(app): State<ApiServer>,
+    State(manifests): State<Arc<Manifests>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let place = place(&query)?;
-    let object = app.manifest(id, &place).await?;
+    let object = manifests.get(id, &place).await?;
     Ok(FileResponse::object(place.file_name, object))
 }

@@ -1,5 +1,7 @@
 //! Handlers of operators, bundles, and monitored operators.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -11,23 +13,24 @@ use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use super::query::Query;
 use super::support::support_query;
-use crate::app::ApiServer;
+use crate::app::{ClusterStore, operators};
 
 pub(crate) async fn list(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<Json<Vec<MonitoredOperator>>, ApiError> {
-    Ok(Json(app.operators(id, query.text("operator_name")).await?))
+    Ok(Json(
+        operators::operators(&clusters, id, query.text("operator_name")).await?,
+    ))
 }
 
 pub(crate) async fn report(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<StatusCode, ApiError> {
-    app.report_operator(id, &body.parse("report-params")?)
-        .await?;
+    operators::report_operator(&clusters, id, &body.parse("report-params")?).await?;
     Ok(StatusCode::OK)
 }
 

@@ -1,5 +1,7 @@
 //! Handlers of support levels.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use model::cluster::PlatformType;
@@ -9,7 +11,8 @@ use rules::operators::support::SupportQuery;
 use super::error::ApiError;
 use super::extract::InCluster;
 use super::query::Query;
-use crate::app::ApiServer;
+use crate::app::ClusterStore;
+use crate::app::clusters::supported_platforms;
 
 /// The members of a query that select support levels, for a version.
 pub(super) fn support_query(query: &Query, version: &str) -> Result<SupportQuery, ApiError> {
@@ -45,8 +48,8 @@ pub(crate) async fn architectures(query: Query) -> Result<Json<SupportedArchitec
 }
 
 pub(crate) async fn platforms(
-    State(app): State<ApiServer>,
+    State(clusters): State<Arc<ClusterStore>>,
     InCluster(id): InCluster,
 ) -> Result<Json<Vec<PlatformType>>, ApiError> {
-    Ok(Json(app.supported_platforms(id).await?))
+    Ok(Json(supported_platforms(&clusters, id).await?))
 }

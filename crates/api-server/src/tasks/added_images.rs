@@ -1,5 +1,6 @@
 //! Follows the release and OS images that any replica adds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use service::CancellationToken;
@@ -12,8 +13,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown`.
 pub(super) async fn run(
-    releases: &ReleaseOffer,
-    os_images: &OsImageOffer,
+    releases: Arc<ReleaseOffer>,
+    os_images: Arc<OsImageOffer>,
     shutdown: &CancellationToken,
 ) {
     loop {

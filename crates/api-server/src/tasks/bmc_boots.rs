@@ -1,10 +1,11 @@
 //! Looks after boots by BMCs, also those that a crashed replica left behind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use service::CancellationToken;
 
-use crate::app::ApiServer;
+use crate::app::bmc_boots::BmcBoots;
 
 /// Interval while requests of this process are under way: of progress, and of looking for a cancellation.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -12,9 +13,9 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown`; then the requests of this process end, with their credentials.
-pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
+pub(super) async fn run(boots: Arc<BmcBoots>, shutdown: &CancellationToken) {
     loop {
-        let looking = shutdown.run_until_cancelled(app.look_after_bmc_boots());
+        let looking = shutdown.run_until_cancelled(boots.look_after());
         let pause = match looking.await {
             None => break,
             Some(Ok(true)) => REPORT_INTERVAL,
@@ -26,9 +27,9 @@ pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
         };
         tokio::select! {
             () = shutdown.cancelled() => break,
-            () = app.bmc_boots.started.notified() => {}
+            () = boots.started.notified() => {}
             () = tokio::time::sleep(pause) => {}
         }
     }
-    app.abandon_bmc_boots().await;
+    boots.abandon().await;
 }

@@ -1,5 +1,6 @@
 //! The reader of changes for the streams of this process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use service::CancellationToken;
@@ -13,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(300);
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Reads until `shutdown`.
-pub(super) async fn run(streams: &ChangeStreams, shutdown: &CancellationToken) {
+pub(super) async fn run(streams: Arc<ChangeStreams>, shutdown: &CancellationToken) {
     loop {
         let wait = match streams.read_new().await {
             Ok(()) => INTERVAL,

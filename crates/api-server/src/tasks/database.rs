@@ -8,8 +8,8 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 
 use super::pause::pause;
-use crate::app::ApiServer;
-use crate::db::DatabaseUnavailable;
+use crate::app::Heartbeats;
+use crate::db::{Database, DatabaseUnavailable};
 
 /// Name in `/ready`.
 pub(crate) const DATABASE: &str = "database";
@@ -30,19 +30,20 @@ const FIRST_MIGRATE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Migrates the schema as soon as the database is available; false after a shutdown before that.
 pub(super) async fn migrate(
-    app: &ApiServer,
+    db: &Database,
+    heartbeats: &Heartbeats,
     health: &Health,
     shutdown: &CancellationToken,
 ) -> bool {
     let mut log = StateLog::new(REMINDER);
     loop {
         let opened = tokio::select! {
-            opened = open(app) => opened,
+            opened = open(db) => opened,
             () = shutdown.cancelled() => return false,
         };
         let Err(unavailable) = opened else {
             tracing::info!("database ready");
-            app.heartbeats
+            heartbeats
                 .grace_period
                 .mark_available(service::clock::now());
             health.ready(DATABASE);
@@ -65,28 +66,33 @@ pub(super) async fn migrate(
     }
 }
 
-async fn open(app: &ApiServer) -> Result<(), DatabaseUnavailable> {
-    let mut connection = app.db.connect().await?;
-    let migrating = app.db.migrate(&mut connection);
+async fn open(db: &Database) -> Result<(), DatabaseUnavailable> {
+    let mut connection = db.connect().await?;
+    let migrating = db.migrate(&mut connection);
     timeout(FIRST_MIGRATE_TIMEOUT, migrating)
         .await
         .map_err(|_| DatabaseUnavailable::Silent(FIRST_MIGRATE_TIMEOUT.as_secs()))?
 }
 
 /// Health check of the database: updates `/ready`.
-pub(super) async fn watch(app: &ApiServer, health: &Health, shutdown: &CancellationToken) {
+pub(super) async fn watch(
+    db: &Database,
+    heartbeats: &Heartbeats,
+    health: &Health,
+    shutdown: &CancellationToken,
+) {
     let mut connection = None;
     let mut log = StateLog::new(REMINDER);
     let mut is_unavailable = false;
     let mut pace = WATCH;
     while pause(pace, shutdown).await {
         let checked = tokio::select! {
-        checked = check(app, &mut connection) => checked,
+        checked = check(db, &mut connection) => checked,
             () = shutdown.cancelled() => return,
         };
         pace = WATCH;
         let Err(unavailable) = checked else {
-            app.heartbeats
+            heartbeats
                 .grace_period
                 .mark_available(service::clock::now());
             health.ready(DATABASE);
@@ -97,11 +103,11 @@ pub(super) async fn watch(app: &ApiServer, health: &Health, shutdown: &Cancellat
             continue;
         };
         connection = None;
-        app.heartbeats.grace_period.mark_unavailable();
+        heartbeats.grace_period.mark_unavailable();
         let reason = unavailable.reason();
         health.unready(DATABASE, reason.clone());
         if unavailable.is_refusal() {
-            app.db.suspend();
+            db.suspend();
             pace = REFUSED;
         }
         if let Some(suppressed) = log.admit(&reason, Instant::now()) {
@@ -114,18 +120,18 @@ pub(super) async fn watch(app: &ApiServer, health: &Health, shutdown: &Cancellat
 
 /// Pings the database, on a new connection if the old one failed or its address changed.
 async fn check(
-    app: &ApiServer,
+    db: &Database,
     connection: &mut Option<PgConnection>,
 ) -> Result<(), DatabaseUnavailable> {
-    if connection.is_some() && app.db.has_moved().await {
+    if connection.is_some() && db.has_moved().await {
         *connection = None;
     }
     if let Some(connection) = connection {
         let pong = timeout(PING_TIMEOUT, connection.ping()).await;
         return Ok(pong.map_err(|_| DatabaseUnavailable::Silent(PING_TIMEOUT.as_secs()))??);
     }
-    let opened = app.db.connect().await?;
-    let migrated = timeout(MIGRATE_TIMEOUT, app.db.migrate_again(opened)).await;
+    let opened = db.connect().await?;
+    let migrated = timeout(MIGRATE_TIMEOUT, db.migrate_again(opened)).await;
     *connection =
         Some(migrated.map_err(|_| DatabaseUnavailable::Silent(MIGRATE_TIMEOUT.as_secs()))??);
     Ok(())

@@ -1,5 +1,6 @@
 //! The reader of events for the streams of this process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use service::CancellationToken;
@@ -15,7 +16,7 @@ const GAP_INTERVAL: Duration = Duration::from_millis(250);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Reads until `shutdown`, which ends all streams.
-pub(super) async fn run(streams: &EventStreams, shutdown: &CancellationToken) {
+pub(super) async fn run(streams: Arc<EventStreams>, shutdown: &CancellationToken) {
     let mut interval = POLL_INTERVAL;
     loop {
         tokio::select! {

@@ -12,10 +12,10 @@ use crate::db::jobs::JobRunner;
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown`. A running job is left to another replica or the next start.
-pub(super) async fn run(jobs: &Arc<Jobs>, shutdown: &CancellationToken) {
+pub(super) async fn run(jobs: Arc<Jobs>, shutdown: &CancellationToken) {
     tokio::join!(
-        run_one(jobs, JobRunner::Archives, shutdown),
-        run_one(jobs, JobRunner::Rehearsals, shutdown),
+        run_one(&jobs, JobRunner::Archives, shutdown),
+        run_one(&jobs, JobRunner::Rehearsals, shutdown),
     );
 }
 

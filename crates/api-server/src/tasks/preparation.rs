@@ -1,6 +1,7 @@
 //! Runs due preparations, also those that a crashed replica left behind.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::ids::ClusterId;
@@ -8,7 +9,8 @@ use service::CancellationToken;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::app::{ApiServer, PreparationAttempt};
+use crate::app::ClusterStore;
+use crate::app::preparation::{PreparationAttempt, Preparations};
 
 /// Poll interval without notifications: another replica may have crashed during a preparation.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -18,13 +20,17 @@ const MAX_RUNNING: usize = 16;
 const DUE_LIMIT: i64 = 1024;
 
 /// Runs until `shutdown`. A running preparation is left to another replica or the next start.
-pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
+pub(super) async fn run(
+    preparations: Arc<Preparations>,
+    clusters: Arc<ClusterStore>,
+    shutdown: &CancellationToken,
+) {
     let mut slots = Slots::default();
     loop {
-        slots.start_due(app).await;
+        slots.start_due(&preparations).await;
         tokio::select! {
             () = shutdown.cancelled() => return,
-            () = app.clusters.preparation_due.notified() => {}
+            () = clusters.preparation_due.notified() => {}
             () = tokio::time::sleep(POLL_INTERVAL) => {}
             Some(finished) = slots.running.join_next(), if !slots.running.is_empty() => slots.finished(finished),
         }
@@ -41,8 +47,8 @@ struct Slots {
 }
 
 impl Slots {
-    async fn start_due(&mut self, app: &ApiServer) {
-        let due = match app.preparations_due(DUE_LIMIT).await {
+    async fn start_due(&mut self, preparations: &Arc<Preparations>) {
+        let due = match preparations.due(DUE_LIMIT).await {
             Ok(due) => due,
             Err(error) => {
                 tracing::warn!(
@@ -59,9 +65,9 @@ impl Slots {
                 break;
             }
             if !self.deferred.contains_key(&id) && self.clusters.insert(id) {
-                let app = app.clone();
+                let preparations = Arc::clone(preparations);
                 self.running
-                    .spawn(async move { (id, attempt(&app, id).await) });
+                    .spawn(async move { (id, attempt(&preparations, id).await) });
             }
         }
     }
@@ -86,8 +92,8 @@ impl Slots {
 }
 
 /// Prepares a cluster; false if it is to be retried.
-async fn attempt(app: &ApiServer, id: ClusterId) -> bool {
-    match app.prepare(id).await {
+async fn attempt(preparations: &Preparations, id: ClusterId) -> bool {
+    match preparations.prepare(id).await {
         Ok(attempt) => attempt == PreparationAttempt::Finished,
         Err(error) => {
             tracing::warn!(cluster.id = %id, error = error.chain(), "preparation interrupted, retrying");

@@ -15,10 +15,10 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_mins(1);
 
 /// Runs until `shutdown`.
-pub(super) async fn run(db: &Database, files: &FileStore, shutdown: &CancellationToken) {
+pub(super) async fn run(db: &Database, files: FileStore, shutdown: &CancellationToken) {
     loop {
         let sealed = tokio::select! {
-            sealed = seal_secrets(db, files) => sealed,
+            sealed = seal_secrets(db, &files) => sealed,
             () = shutdown.cancelled() => return,
         };
         let wait = match sealed {

@@ -7,7 +7,7 @@ use model::time::Timestamp;
 use redfish::{BmcError, BmcRunner, BmcTarget, BootOrder, FinishJob};
 use rules::HostState;
 
-use super::ApiServer;
+use super::BmcBoots;
 use super::progress::BmcBootReport;
 use super::run::{BmcBootReporter, StopReason};
 use crate::blocking;
@@ -45,7 +45,7 @@ impl BootedHost {
     }
 }
 
-impl ApiServer {
+impl BmcBoots {
     /// Waits for the installation of hosts, and finishes each. Their credentials end with this future.
     pub(super) async fn eject_after_install(
         &self,
@@ -95,8 +95,8 @@ impl ApiServer {
     async fn hosts_after_install(&self, infra_env: InfraEnvId) -> Result<Vec<HostState>, Error> {
         let statuses: Vec<HostStatus> = ENDED.iter().map(|(status, _)| *status).collect();
         let rows = tx("list installed hosts", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            hosts::of_statuses(&mut connection, &self.keys().await, infra_env, &statuses).await
+            let mut connection = self.db.pool()?.acquire().await?;
+            hosts::of_statuses(&mut connection, &self.db.keys().await, infra_env, &statuses).await
         })
         .await?;
         Ok(blocking::unless_short(rows.len() > 1, || {

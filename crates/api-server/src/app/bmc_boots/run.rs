@@ -12,7 +12,7 @@ use redfish::{
 use service::CancellationToken;
 use uuid::Uuid;
 
-use super::ApiServer;
+use super::BmcBoots;
 use super::eject::BootedHost;
 use super::progress::{BmcBootReport, PendingProgress, storable};
 
@@ -155,35 +155,35 @@ impl BmcJob for RecognisedBoot {
     }
 }
 
-impl ApiServer {
+impl BmcBoots {
     /// Serves the BMCs of a request in the background.
-    pub(super) fn run_bmc_boots(&self, connector: RedfishConnector, request: BmcBootRequest) {
+    pub(super) fn run(self: &Arc<Self>, connector: RedfishConnector, request: BmcBootRequest) {
         let run = Arc::new(BmcBootRun::default());
         let id = request.id;
-        self.bmc_boots.runs().insert(id, Arc::clone(&run));
+        self.runs().insert(id, Arc::clone(&run));
         let reporter = BmcBootReporter {
             run,
             request: id,
             image_path: request.image_path.as_str().into(),
             ejects: request.ejects,
-            progress: Arc::clone(&self.bmc_boots.progress),
+            progress: Arc::clone(&self.progress),
         };
-        let app = self.clone();
+        let boots = Arc::clone(self);
         tokio::spawn(async move {
-            app.serve_bmcs(connector, request, &reporter).await;
+            boots.serve(connector, request, &reporter).await;
             tracing::info!(request = %id, "boots by BMCs ended");
-            app.bmc_boots.runs().remove(&id);
+            boots.runs().remove(&id);
         });
     }
 
-    async fn serve_bmcs(
+    async fn serve(
         &self,
         connector: RedfishConnector,
         request: BmcBootRequest,
         reporter: &BmcBootReporter,
     ) {
         let runner = BmcRunner::new(connector, reporter.run.cancel.clone())
-            .with_permits(Arc::clone(&self.bmc_boots.permits));
+            .with_permits(Arc::clone(&self.permits));
         let job = RecognisedBoot {
             boot: BootJob(request.medium),
             reads_nics: request.ejects,

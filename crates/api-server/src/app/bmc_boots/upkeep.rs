@@ -8,7 +8,7 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::ApiServer;
+use super::BmcBoots;
 use super::run::StopReason;
 use crate::db::{bmc_boots, locks, tx};
 
@@ -50,7 +50,7 @@ impl MissingHolders {
     }
 }
 
-impl ApiServer {
+impl BmcBoots {
     /// The id of the holder, whose lock is held; of a new one, or of one that lost it.
     ///
     /// Errors: those of the database.
@@ -74,7 +74,7 @@ impl ApiServer {
         let to_domain =
             |error: sqlx::Error| crate::db::Error::from(error).into_domain("locking boots by BMCs");
         // Detached from the pool: the lock belongs to the session, which no request may share.
-        let mut connection = self.pool()?.acquire().await.map_err(to_domain)?.detach();
+        let mut connection = self.db.pool()?.acquire().await.map_err(to_domain)?.detach();
         let locking = locks::try_lock_bmc_boot_holder(&mut connection, holder);
         let locked = timeout(STATEMENT_TIMEOUT, locking).await;
         let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
@@ -92,16 +92,16 @@ impl ApiServer {
     /// process are under way.
     ///
     /// Errors: those of the database.
-    pub(crate) async fn look_after_bmc_boots(&self) -> Result<bool, Error> {
-        let mut holder = self.bmc_boots.holder.lock().await;
+    pub(crate) async fn look_after(&self) -> Result<bool, Error> {
+        let mut holder = self.holder.lock().await;
         let due = holder.as_ref().map(|it| it.confirmed + WITHOUT_SESSION);
         let (stored, compared) = {
-            let mut looking = Box::pin(self.store_and_compare_bmc_boots(&mut holder));
+            let mut looking = Box::pin(self.store_and_compare(&mut holder));
             tokio::select! {
                 looked = &mut looking => looked,
                 // A database without an answer must not hold up the end of the boots.
                 () = at(due) => {
-                    self.bmc_boots.stop_all(StopReason::SessionLost);
+                    self.stop_all(StopReason::SessionLost);
                     looking.await
                 }
             }
@@ -117,18 +117,18 @@ impl ApiServer {
         let is_active = holder.is_some();
         drop(holder);
         stored?;
-        self.fail_abandoned_bmc_boots().await?;
+        self.fail_abandoned().await?;
         Ok(is_active)
     }
 
-    async fn store_and_compare_bmc_boots(
+    async fn store_and_compare(
         &self,
         holder: &mut Option<LockHolder>,
     ) -> (Result<(), Error>, Result<bool, Error>) {
         // Before the progress is stored: a request that ends meanwhile is not taken for an interrupted one.
-        let known: HashSet<Uuid> = self.bmc_boots.runs().keys().copied().collect();
-        let stored = self.store_bmc_progress().await;
-        let compared = self.compare_bmc_boots(holder, (&known, stored.is_ok()));
+        let known: HashSet<Uuid> = self.runs().keys().copied().collect();
+        let stored = self.store_progress().await;
+        let compared = self.compare(holder, (&known, stored.is_ok()));
         let compared = compared.await;
         (stored, compared)
     }
@@ -138,31 +138,31 @@ impl ApiServer {
         if let Some(lost) = holder {
             lost.session = None;
             if lost.confirmed.elapsed() >= WITHOUT_SESSION {
-                self.bmc_boots.stop_all(StopReason::SessionLost);
+                self.stop_all(StopReason::SessionLost);
                 *holder = None;
             }
         }
     }
 
-    async fn store_bmc_progress(&self) -> Result<(), Error> {
-        let changes = self.bmc_boots.progress.take();
+    async fn store_progress(&self) -> Result<(), Error> {
+        let changes = self.progress.take();
         if changes.is_empty() {
             return Ok(());
         }
         let stored = tx("report boots by BMCs", async || {
-            let mut connection = self.pool()?.acquire().await?;
+            let mut connection = self.db.pool()?.acquire().await?;
             bmc_boots::report(&mut connection, &changes).await
         })
         .await;
         if stored.is_err() {
-            self.bmc_boots.progress.put_back(changes);
+            self.progress.put_back(changes);
         }
         stored
     }
 
     /// Compares the requests of this process with the stored ones, over the session that holds the lock. Returns whether
     /// any is under way.
-    async fn compare_bmc_boots(
+    async fn compare(
         &self,
         holder: &mut Option<LockHolder>,
         (known, is_stored): (&HashSet<Uuid>, bool),
@@ -191,7 +191,7 @@ impl ApiServer {
             .filter(|(_, is_cancelled)| !is_cancelled)
             .map(|(request, _)| *request)
             .collect();
-        for (request, run) in self.bmc_boots.runs().iter() {
+        for (request, run) in self.runs().iter() {
             // Cancelled, deleted with the infra-env, or abandoned. One that has ended is stopped for nothing.
             if known.contains(request) && !wanted.contains(request) {
                 run.stop(StopReason::Cancelled);
@@ -208,14 +208,14 @@ impl ApiServer {
             let failed = failed.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
             failed.map_err(|error| error.into_domain(doing))?;
         }
-        Ok(!stored.is_empty() || !self.bmc_boots.runs().is_empty())
+        Ok(!stored.is_empty() || !self.runs().is_empty())
     }
 
-    async fn fail_abandoned_bmc_boots(&self) -> Result<(), Error> {
+    async fn fail_abandoned(&self) -> Result<(), Error> {
         let failed = tx("fail abandoned boots by BMCs", async || {
-            let mut tx = self.pool()?.begin().await?;
+            let mut tx = self.db.pool()?.begin().await?;
             let missing = bmc_boots::missing_holders(&mut tx).await?;
-            let abandoned = self.bmc_boots.missing().abandoned(&missing, Instant::now());
+            let abandoned = self.missing().abandoned(&missing, Instant::now());
             if abandoned.is_empty() {
                 return Ok(0);
             }
@@ -234,10 +234,10 @@ impl ApiServer {
 
     /// Stops the requests of this process, whose credentials end with it, and fails their boots. Without the database,
     /// another server or the next start fails them.
-    pub(crate) async fn abandon_bmc_boots(&self) {
+    pub(crate) async fn abandon(&self) {
         // First: once they are recorded as failures, another server may start them again.
-        self.bmc_boots.stop_all(StopReason::ServerEnded);
-        let mut holder = self.bmc_boots.holder.lock().await.take();
+        self.stop_all(StopReason::ServerEnded);
+        let mut holder = self.holder.lock().await.take();
         if let Some(LockHolder {
             id,
             session: Some(connection),
@@ -246,7 +246,7 @@ impl ApiServer {
         {
             let failing = async {
                 // Reasons depend on the latest state.
-                self.store_bmc_progress().await?;
+                self.store_progress().await?;
                 let now = service::clock::now();
                 bmc_boots::fail_of_holders(connection, &[*id], server_ended(), now)
                     .await
