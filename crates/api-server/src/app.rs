@@ -42,7 +42,7 @@ pub(crate) mod preparation;
 pub(crate) mod redacted_files;
 pub(crate) mod release_images;
 pub(crate) mod render;
-pub(crate) mod repeated_replies;
+mod repeated_replies;
 pub(crate) mod request;
 pub(crate) mod sealing;
 pub(crate) mod site_checks;

@@ -20,7 +20,7 @@ use rules::steps::replies::{self, CheckedReply};
 use super::events::Events;
 use super::expected_hosts::expected_list;
 use super::infra_envs::InfraEnvCache;
-use super::repeated_replies::{RepeatedReplies, ReplyDigest, SentReply};
+use super::repeated_replies::{RepeatedReplies, SentReply};
 use super::steps::AgentSteps;
 use super::{ClusterStore, ClusterTransaction, Heartbeats, Scope, StoredSnapshot, render, request};
 use crate::blocking;
@@ -33,13 +33,6 @@ pub(crate) struct Poll<'a> {
     pub(crate) host_time_s: Option<i64>,
     /// Image of the agent.
     pub(crate) agent_version: Option<&'a str>,
-}
-
-/// A reply of a known host that is to be parsed.
-#[derive(Debug)]
-pub(crate) struct ReceivedReply {
-    stored: Arc<StoredSnapshot>,
-    digest: Option<ReplyDigest>,
 }
 
 impl Poll<'_> {
@@ -264,13 +257,22 @@ impl Agents {
         .await
     }
 
-    /// Receives a step reply: its heartbeat counts. None if it repeats one that changed nothing.
-    pub(crate) async fn receive_reply(
+    /// Receives a step reply: its heartbeat counts, and it is stored unless it changes nothing. `sent` is its structure,
+    /// by which a repeated one is recognised; `parse` reads the whole reply.
+    ///
+    /// Errors: NotFound; those of `parse`; Invalid – an unreadable inventory.
+    pub(crate) async fn reply<E: From<Error>>(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
         sent: Option<&SentReply<'_>>,
-    ) -> Result<Option<ReceivedReply>, Error> {
+        parse: impl Fn() -> Result<StepReply, E>,
+    ) -> Result<(), E> {
+        // Refused before its host is looked up, unless it is a spelling of a reply that is not recognised.
+        let parsed = match sent {
+            Some(_) => None,
+            None => Some(parse()?),
+        };
         let (stored, _) = self.stored_host(infra_env, id).await?;
         self.heartbeats
             .note(infra_env, id, service::clock::now(), None);
@@ -278,19 +280,24 @@ impl Agents {
         let sent = sent.filter(|_| stored.revision > 0);
         let digest = sent.map(|sent| self.repeated_replies.digest(id, stored.revision, sent));
         if digest.is_some_and(|digest| self.repeated_replies.contains(&digest)) {
-            return Ok(None);
+            return Ok(());
         }
-        Ok(Some(ReceivedReply { stored, digest }))
+        let reply = parsed.map_or_else(parse, Ok)?;
+        let is_repeated = self.accept(infra_env, id, stored, reply).await?;
+        if let Some(digest) = digest.filter(|_| is_repeated) {
+            self.repeated_replies.add(digest);
+        }
+        Ok(())
     }
 
-    /// Stores a step reply.
-    pub(crate) async fn accept_reply(
+    /// Stores a step reply. Returns whether it changes nothing, and needed no transaction.
+    async fn accept(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
-        ReceivedReply { stored, digest }: ReceivedReply,
+        stored: Arc<StoredSnapshot>,
         reply: StepReply,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         // Long replies are parsed off the runtime, where they delay no other request.
         let long = reply.output.len() > blocking::LARGE_TEXT;
         // Only an inventory says which expected host it is.
@@ -305,10 +312,7 @@ impl Agents {
             if let Some(unreadable) = unreadable {
                 return Err(unreadable.to_error());
             }
-            if let Some(digest) = digest {
-                self.repeated_replies.add(digest);
-            }
-            return Ok(());
+            return Ok(true);
         }
         // When many hosts boot, each waiting request would keep an older snapshot of its cluster.
         drop(stored);
@@ -353,7 +357,7 @@ impl Agents {
             refresh.wait().await;
         }
         let Some(unreadable) = unreadable else {
-            return Ok(());
+            return Ok(false);
         };
         tracing::warn!(host = %id, %infra_env, reason = %unreadable, "unreadable inventory refused");
         Err(unreadable.to_error())

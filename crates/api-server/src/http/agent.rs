@@ -16,7 +16,6 @@ use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody, OfHost, REPLY_LIMIT};
 use super::query::Query;
 use crate::app::agent::{Agents, Poll};
-use crate::app::repeated_replies::SentReply;
 
 /// Header with the agent's image.
 const AGENT_VERSION: &str = "discovery_agent_version";
@@ -86,15 +85,10 @@ pub(crate) async fn step_reply(
     OfHost(infra_env, id): OfHost,
     body: JsonBody<REPLY_LIMIT>,
 ) -> Result<StatusCode, ApiError> {
-    let sent: Option<SentReply<'_>> = body.sent();
-    if sent.is_none() {
-        // Refused before its host is looked up, unless it is a spelling of a reply that is not recognised.
-        parse_reply(&body)?;
-    }
-    if let Some(received) = agents.receive_reply(infra_env, id, sent.as_ref()).await? {
-        let reply = parse_reply(&body)?;
-        agents.accept_reply(infra_env, id, received, reply).await?;
-    }
+    let parse = || parse_reply(&body);
+    agents
+        .reply(infra_env, id, body.sent().as_ref(), parse)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
