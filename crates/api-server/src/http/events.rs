@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::response::sse::{self, KeepAlive, Sse};
@@ -18,6 +18,7 @@ use super::error::ApiError;
 use super::extract::JsonBody;
 use super::paged_list::paged_list;
 use super::query::Query;
+use crate::app::App;
 use crate::app::access::AccessControl;
 use crate::app::change_stream::ChangeStreams;
 use crate::app::event_stream::EventStreams;
@@ -65,13 +66,29 @@ pub(crate) async fn list(
     Ok((headers, list.await?))
 }
 
+/// The streams, and access to their subjects.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamState {
+    access: Arc<AccessControl>,
+    events: Arc<EventStreams>,
+    changes: Arc<ChangeStreams>,
+}
+
+impl FromRef<App> for StreamState {
+    fn from_ref(app: &App) -> Self {
+        Self {
+            access: app.part(),
+            events: app.part(),
+            changes: app.part(),
+        }
+    }
+}
+
 /// Server-sent events, one for each event of the filter: `id` resumes the stream in `Last-Event-ID`, `data` is the event
 /// as listings have it. With `changes=true` those called `change` have the ids of a cluster or infra-env that changed, with or
 /// without an event.
 pub(crate) async fn stream(
-    State(access): State<Arc<AccessControl>>,
-    State(event_streams): State<Arc<EventStreams>>,
-    State(change_streams): State<Arc<ChangeStreams>>,
+    State(streams): State<StreamState>,
     Extension(client): Extension<ClientAddress>,
     caller: Caller,
     query: Query,
@@ -84,16 +101,18 @@ pub(crate) async fn stream(
         })
     });
     let filter = filter(&query)?;
-    access.check_events(&caller, &filter).await?;
+    streams.access.check_events(&caller, &filter).await?;
     let changes = query
         .flag("changes")
-        .then(|| change_streams.open(filter.clone()));
+        .then(|| streams.changes.open(filter.clone()));
     let changes = stream::iter(changes).flatten().map(|change| {
         let event = sse::Event::default().event(CHANGE);
         let text = serde_json::to_string(&change).unwrap_or_default();
         Ok(event.data(text))
     });
-    let events = event_streams.open(client, &caller, filter, resumed.transpose()?);
+    let events = streams
+        .events
+        .open(client, &caller, filter, resumed.transpose()?);
     let events = events.await?.map(|streamed| {
         let event = sse::Event::default().id(streamed.mark.to_string());
         // Events are texts, ids and times: printing them cannot fail.

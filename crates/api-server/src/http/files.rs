@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use model::Error;
 use model::ids::ClusterId;
 use model::infra_env::PresignedUrl;
@@ -14,7 +14,6 @@ use super::error::ApiError;
 use super::extract::{InCluster, OfHost};
 use super::logs::source_of;
 use super::query::Query;
-use crate::app::ClusterStore;
 use crate::app::files::{ClusterFiles, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
 use crate::app::hosts::Hosts;
 use crate::app::infra_envs::InfraEnvs;
@@ -24,6 +23,7 @@ use crate::app::manifests::{ManifestPath, Manifests};
 use crate::app::redacted_files::{
     self, check_agent_download, check_installer_download, sees_secrets_of_cluster,
 };
+use crate::app::{App, ClusterStore};
 use crate::auth::Caller;
 use crate::files::Object;
 
@@ -96,13 +96,31 @@ pub(crate) async fn cluster_credentials(
     ))
 }
 
+/// Files with signed links, and their links.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkedFiles {
+    clusters: Arc<ClusterStore>,
+    files: Arc<ClusterFiles>,
+    logs: Arc<Logs>,
+    manifests: Arc<Manifests>,
+    links: Arc<Links>,
+}
+
+impl FromRef<App> for LinkedFiles {
+    fn from_ref(app: &App) -> Self {
+        Self {
+            clusters: app.part(),
+            files: app.part(),
+            logs: app.part(),
+            manifests: app.part(),
+            links: app.part(),
+        }
+    }
+}
+
 /// A signed link to a file that can be downloaded now.
 pub(crate) async fn cluster_file_link(
-    State(files): State<Arc<ClusterFiles>>,
-    State(clusters): State<Arc<ClusterStore>>,
-    State(logs): State<Arc<Logs>>,
-    State(manifests): State<Arc<Manifests>>,
-    State(links): State<Arc<Links>>,
+    State(linked): State<LinkedFiles>,
     caller: Caller,
     InCluster(id): InCluster,
     query: Query,
@@ -112,58 +130,50 @@ pub(crate) async fn cluster_file_link(
     query.id("host_id")?;
     query.one_of::<LogsType>("logs_type")?;
     let link = match name {
-        LOGS => logs_link(&logs, &links, id, &query).await?,
-        MANIFESTS => manifest_link(&manifests, &links, id, &query).await?,
+        LOGS => linked.logs_link(id, &query).await?,
+        MANIFESTS => linked.manifest_link(id, &query).await?,
         name => {
-            files.get(id, name).await?;
+            linked.files.get(id, name).await?;
             let mut query = vec![("file_name", name)];
-            if !sees_secrets_of_cluster(&clusters, &caller, id).await? {
+            if !sees_secrets_of_cluster(&linked.clusters, &caller, id).await? {
                 query.push((REDACTED, "true"));
             }
-            links.sign(id, "/downloads/files", &query).await?
+            linked.links.sign(id, "/downloads/files", &query).await?
         }
     };
     Ok(Json(link))
 }
 
-async fn logs_link(
-    logs: &Logs,
-    links: &Links,
-    id: ClusterId,
-    query: &Query,
-) -> Result<PresignedUrl, ApiError> {
-    let host = query.id("host_id")?.map(|host| host.to_string());
-    let default = host.as_ref().map_or("all", |_| "host");
-    let kind = query.text("logs_type").unwrap_or(default);
-    match source_of(query, kind)? {
-        Some(source) => drop(logs.get(id, source).await?),
-        None => logs.check_cluster(id).await?,
+impl LinkedFiles {
+    async fn logs_link(&self, id: ClusterId, query: &Query) -> Result<PresignedUrl, ApiError> {
+        let host = query.id("host_id")?.map(|host| host.to_string());
+        let default = host.as_ref().map_or("all", |_| "host");
+        let kind = query.text("logs_type").unwrap_or(default);
+        match source_of(query, kind)? {
+            Some(source) => drop(self.logs.get(id, source).await?),
+            None => self.logs.check_cluster(id).await?,
+        }
+        let mut parameters = vec![("logs_type", kind)];
+        parameters.extend(host.as_deref().map(|host| ("host_id", host)));
+        Ok(self.links.sign(id, "/logs", &parameters).await?)
     }
-    let mut parameters = vec![("logs_type", kind)];
-    parameters.extend(host.as_deref().map(|host| ("host_id", host)));
-    Ok(links.sign(id, "/logs", &parameters).await?)
-}
 
-async fn manifest_link(
-    manifests: &Manifests,
-    links: &Links,
-    id: ClusterId,
-    query: &Query,
-) -> Result<PresignedUrl, ApiError> {
-    let name = query.text("additional_name").unwrap_or_default();
-    let parts = name.split_once('/');
-    let parsed = parts.and_then(|(folder, file)| Some((folder.parse().ok()?, folder, file)));
-    let Some((folder, folder_name, file_name)) = parsed else {
-        let reason = "names the manifest with its folder, as in openshift/99-example.yaml";
-        return Err(Error::invalid("additional_name", reason).into());
-    };
-    let place = ManifestPath {
-        folder,
-        file_name: file_name.to_owned(),
-    };
-    manifests.get(id, &place).await?;
-    let query = [("folder", folder_name), ("file_name", file_name)];
-    Ok(links.sign(id, "/manifests/files", &query).await?)
+    async fn manifest_link(&self, id: ClusterId, query: &Query) -> Result<PresignedUrl, ApiError> {
+        let name = query.text("additional_name").unwrap_or_default();
+        let parts = name.split_once('/');
+        let parsed = parts.and_then(|(folder, file)| Some((folder.parse().ok()?, folder, file)));
+        let Some((folder, folder_name, file_name)) = parsed else {
+            let reason = "names the manifest with its folder, as in openshift/99-example.yaml";
+            return Err(Error::invalid("additional_name", reason).into());
+        };
+        let place = ManifestPath {
+            folder,
+            file_name: file_name.to_owned(),
+        };
+        self.manifests.get(id, &place).await?;
+        let query = [("folder", folder_name), ("file_name", file_name)];
+        Ok(self.links.sign(id, "/manifests/files", &query).await?)
+    }
 }
 
 /// A signed link to credentials that can be downloaded now.
