@@ -12,6 +12,10 @@ use crate::mirror::print_outcome;
 use crate::terminal::{clear_progress, notice, print, progress};
 
 /// Prints an event.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature of `SiteObserver`"
+)]
 pub(crate) fn report(event: SiteEvent<'_>) {
     match event {
         SiteEvent::Working(work) => progress(&work_text(work)),
@@ -80,6 +84,23 @@ fn text(event: &SiteEvent<'_>) -> String {
             to.display(),
             from.display()
         ),
+        SiteEvent::ResultsWritten(folder) => {
+            format!("manifests for clusters written to {}", folder.display())
+        }
+        SiteEvent::KindSkipped { path, kind } => {
+            format!(
+                "{}: skipping {kind:?}, which names no mirrors",
+                path.display()
+            )
+        }
+        SiteEvent::Unchanged(text) | SiteEvent::Noted(text) => (*text).to_owned(),
+        _ => installation_text(event),
+    }
+}
+
+/// The words of an event of an installation or a backup.
+fn installation_text(event: &SiteEvent<'_>) -> String {
+    match event {
         SiteEvent::BundleOpened {
             path,
             manifest,
@@ -125,20 +146,7 @@ fn text(event: &SiteEvent<'_>) -> String {
             "The previous content was renamed to {}: remove it when it is not needed.",
             path.display()
         ),
-        SiteEvent::ResultsWritten(folder) => {
-            format!("manifests for clusters written to {}", folder.display())
-        }
-        SiteEvent::KindSkipped { path, kind } => {
-            format!(
-                "{}: skipping {kind:?}, which names no mirrors",
-                path.display()
-            )
-        }
-        SiteEvent::Unchanged(text) | SiteEvent::Noted(text) => (*text).to_owned(),
-        SiteEvent::Working(_)
-        | SiteEvent::Rested
-        | SiteEvent::Publishing(_)
-        | SiteEvent::Published(_) => String::new(),
+        _ => String::new(),
     }
 }
 

@@ -92,7 +92,7 @@ fn report(event: &SupervisorEvent<'_>) {
             ));
         }
         SupervisorEvent::Killed { name } => {
-            notice(&format!("{name} did not stop in time and is killed"))
+            notice(&format!("{name} did not stop in time and is killed"));
         }
         SupervisorEvent::Reported { name, text } => notice(&format!("{name}: {text}")),
         SupervisorEvent::StateNotWritten(error) => notice(&error.to_string()),
@@ -111,7 +111,7 @@ fn ready(report: &ReadyReport<'_>) -> String {
         let address = &state.catalog_server;
         text = format!("Operator catalogs are served on {address}.\n");
     }
-    text.push_str(&format!(
+    let ready = format!(
         "Ready after {:.1} s.\n  Web UI         {}\n  API            {}/api/assisted-install/v2\n  Images         {}\n  Registry       {} (user {}, password in {}, certificate {})\n  Logs           {}\nPress Ctrl-C to stop.\n{}",
         report.after.as_secs_f64(),
         state.ui_url,
@@ -123,11 +123,13 @@ fn ready(report: &ReadyReport<'_>) -> String {
         state.registry_ca.display(),
         report.logs.display(),
         report.access,
-    ));
+    );
+    text.push_str(&ready);
     if let Some(link) = &report.log_in_link {
-        text.push_str(&format!(
+        let others = format!(
             "\nBrowsers on this machine are logged in by themselves; on others, once and within {LINK_HOURS} hours, by\n{link}"
-        ));
+        );
+        text.push_str(&others);
     }
     text
 }

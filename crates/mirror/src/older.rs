@@ -11,5 +11,5 @@ mod prune;
 mod tree;
 
 pub use copy::{Copy, LoadedCatalog};
-pub use prune::prune;
+pub use prune::{SmallerIndex, prune};
 pub use tree::RepositoryTree;

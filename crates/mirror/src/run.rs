@@ -100,6 +100,15 @@ pub async fn write_archives(
     }
 }
 
+/// The output of a run to archives.
+#[derive(Debug, Clone, Copy)]
+pub struct ArchiveOutput<'a> {
+    pub folder: &'a Path,
+    pub signer: Option<&'a Signer>,
+    /// Keeps the metadata of the run.
+    pub store: Option<&'a MetadataStore>,
+}
+
 /// Plans and writes archives of the prepared content. Images with unavailable blobs are left out where the run continues on
 /// errors: the next plan takes over the fetched blobs. No files, where no content is left.
 ///
@@ -109,16 +118,14 @@ pub async fn write_available_archives(
     context: RunContext<'_>,
     prepared: &mut PreparedRun,
     previous: &PreviousRuns,
-    signer: Option<&Signer>,
-    store: Option<&MetadataStore>,
-    dest: &Path,
+    output: ArchiveOutput<'_>,
 ) -> Result<Vec<PathBuf>, Error> {
     while let PlannedArchives::Archives(plan) =
-        plan_archives(sources, context, prepared, previous, signer)?
+        plan_archives(context, prepared, previous, output.signer)?
     {
-        match transfer::archives(sources, context, *plan, dest).await? {
+        match transfer::archives(sources, context, *plan, output.folder).await? {
             transfer::Transferred::Complete(complete) => {
-                return record::archives(complete, store).await;
+                return record::archives(complete, output.store).await;
             }
             transfer::Transferred::Incomplete(failed) => prepared.leave_out(failed)?,
         }

@@ -74,7 +74,7 @@ impl Stream {
         }
     }
 
-    /// Reads on until what `id` names has changed. Changes of others come
+    /// Reads on until the record `id` has changed. Changes of others come
     /// between: the monitor writes a new cluster's status when it comes to it.
     async fn change_of(&mut self, noun: &str, id: &str) {
         while self.next_change().await[noun] != id {}

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ::mirror::older::{self, Copy, LoadedCatalog};
+use ::mirror::older::{self, Copy, LoadedCatalog, SmallerIndex};
 use ::mirror::platform::ReleaseSources;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::TransferLimits;
@@ -100,9 +100,14 @@ impl CatalogPruneArgs {
         } = self;
         let target = TargetName::whole(tag.registry.clone());
         let target = common.registries.target(&target)?.client;
+        let smaller = SmallerIndex {
+            index,
+            packages,
+            to: tag,
+        };
         let pruned = common
             .with_access(&progress, false, async |client, platform, context| {
-                Ok(older::prune(client, platform, context, index, packages, tag, target).await?)
+                Ok(older::prune(client, platform, context, smaller, target).await?)
             })
             .await?;
         terminal::print(&pruned.destination.to_string());

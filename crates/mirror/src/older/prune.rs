@@ -10,18 +10,31 @@ use crate::publish::MirrorTarget;
 use crate::results::MirroredCatalog;
 use crate::run::{self, RunContext, Sources};
 
-/// Pushes the catalog `index`, with nothing but those packages in it, as the image `to`.
+/// An index with fewer packages.
+#[derive(Debug, Clone, Copy)]
+pub struct SmallerIndex<'a> {
+    /// The catalog that has more.
+    pub index: &'a str,
+    pub packages: &'a [String],
+    /// Its own name.
+    pub to: &'a Reference,
+}
+
+/// Pushes a smaller index.
 ///
 /// Errors: the catalog cannot be read, or has no such package; those of the registries.
 pub async fn prune(
     client: &Client,
     platform: &ReleaseSources,
     context: RunContext<'_>,
-    index: &str,
-    packages: &[String],
-    to: &Reference,
+    smaller: SmallerIndex<'_>,
     target: Client,
 ) -> Result<MirroredCatalog, Error> {
+    let SmallerIndex {
+        index,
+        packages,
+        to,
+    } = smaller;
     let package = |name: &String| IncludePackage {
         name: name.clone(),
         ..IncludePackage::default()

@@ -75,6 +75,8 @@ pub(super) async fn contents(
         missing,
         notes,
         rule_violations,
+        is_single_use: sources.set.storage.is_none(),
+        archive_size: sources.set.archive_size,
         v2: None,
         scratch,
     })

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mirror::archive::Set;
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
-use mirror::run::{self, CopyPlan, PlannedArchives};
+use mirror::run::{CopyPlan, PlannedArchives};
 use oci::{Digest, Manifest, Reference, Tag, media_type};
 use serde_json::json;
 
@@ -94,18 +94,11 @@ async fn signatures_and_referrers_are_copied() {
     let set = additional(&source, &["acme/tool:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    let outcome = setup
+        .copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    let outcome = run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
     let expected = [
         "v1",
@@ -145,18 +138,11 @@ async fn signatures_can_be_left_out() {
     let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
         sources.with_attached = false;
     });
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    setup
+        .copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     assert_eq!(
         tags(&target, "ns/acme/tool").await,
         BTreeSet::from(["v1".to_owned()])
@@ -166,13 +152,12 @@ async fn signatures_can_be_left_out() {
 /// The archive of the next run of a set; nothing where there is nothing new.
 async fn pack(setup: Setup<'_>, store: &MetadataStore, dest: &Path) -> Option<Set> {
     let previous = PreviousRuns::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
-    match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap() {
+    let prepared = setup.prepare(&previous, None).await.unwrap();
+    match setup.plan_archives(&prepared, &previous, None).unwrap() {
         PlannedArchives::Nothing(_) => None,
         PlannedArchives::Archives(archives) => {
-            run::write_archives(setup.sources, setup.context, *archives, Some(store), dest)
+            setup
+                .write_archives(*archives, Some(store), dest)
                 .await
                 .unwrap();
             Some(Set::open(dest).unwrap())
@@ -252,18 +237,11 @@ async fn lists_under_tags_are_carried_where_registries_keep_none() {
     let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
         sources.client = &from.client;
     });
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    setup
+        .copy(prepared, CopyPlan::default(), &to.target())
         .await
         .unwrap();
-    run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &to.target(),
-    )
-    .await
-    .unwrap();
     let copied = reference(&target, "ns/acme/tool:v1");
     let copied = Reference {
         registry: oci::Registry::Host(to.address.clone()),
@@ -296,18 +274,11 @@ async fn tags_that_other_tools_make_of_digests_are_no_lists() {
     let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
         sources.client = &from.client;
     });
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    setup
+        .copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     assert_eq!(
         tags(&target, "ns/acme/tool").await,
         BTreeSet::from(["v1".to_owned()])
@@ -330,17 +301,10 @@ async fn where_tags_are_not_listed_each_is_asked_for() {
     let setup = setup(&source, &set, folder.path(), &progress).with(|sources, _| {
         sources.client = &from.client;
     });
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    setup
+        .copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     assert_eq!(tags(&target, "ns/acme/tool").await.len(), 4);
 }

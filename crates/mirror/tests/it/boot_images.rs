@@ -87,15 +87,8 @@ async fn copy(platform: &Platform, target: &Server) -> Result<RunOutcome, Error>
     let setup = platform.setup(&set, &progress);
     let previous = PreviousRuns::default();
     let target = target.target();
-    let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target)).await?;
-    run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target,
-    )
-    .await
+    let prepared = setup.prepare(&previous, Some(&target)).await?;
+    setup.copy(prepared, CopyPlan::default(), &target).await
 }
 
 #[tokio::test]
@@ -154,9 +147,7 @@ async fn boot_images_go_straight_to_registries() {
     let (platform, target) = (platform().await, Server::start().await);
     let (set, progress) = (image_set_of(SET), RunProgress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     let mapping = run::mapping(&prepared, &target.target()).unwrap();
     assert!(
         mapping.contains(&format!("={}\n", place(&target))),
@@ -179,15 +170,7 @@ async fn boot_images_go_straight_to_registries() {
     assert_eq!(platform.site.ranges(FILE).len(), 4);
 
     let to = target.target();
-    let expected = verify_target::configured(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &set.mirror,
-        &to,
-    )
-    .await
-    .unwrap();
+    let expected = setup.expected(&set.mirror, &to).await.unwrap();
     let check = async || verify_target::check(&to, &expected, true, 4, &progress).await;
     assert_eq!(check().await.faults.len(), 0);
     let digest = target
@@ -243,9 +226,7 @@ async fn missing_boot_images_are_reported_or_skipped() {
     );
     let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
-    let prepare = async |setup: Setup<'_>| {
-        run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await
-    };
+    let prepare = async |setup: Setup<'_>| setup.prepare(&PreviousRuns::default(), None).await;
     let refused = model::error::chain(&prepare(setup).await.unwrap_err());
     for missing in [
         "for s390x of release 4.18.1-x86_64",

@@ -54,16 +54,16 @@ async fn pack(source: &Server, set: &ImageSet, folder: &Path) -> Result<(), Erro
     let setup = setup(source, set, &workspace, &progress);
     let store = MetadataStore::Folder(folder.join(STATE));
     let previous = PreviousRuns::new(store.read().await?);
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
+    let prepared = setup.prepare(&previous, None).await?;
     let PlannedArchives::Archives(mut archives) =
-        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)?
+        setup.plan_archives(&prepared, &previous, None)?
     else {
         // The metadata was written before.
         return archive::forget_finished(&folder.join(ARCHIVES));
     };
     archives.plan = split(&archives.plan, &prepared.content);
     let out = folder.join(ARCHIVES);
-    run::write_archives(setup.sources, setup.context, *archives, Some(&store), &out).await?;
+    setup.write_archives(*archives, Some(&store), &out).await?;
     Ok(())
 }
 

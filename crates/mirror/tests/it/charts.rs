@@ -9,7 +9,7 @@ use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CopyPlan, PlannedArchives, RunOutcome};
+use mirror::run::{CopyPlan, PlannedArchives, RunOutcome};
 use model::image_set::{Chart, ChartRepository, ImageSet};
 use oci::Digest;
 use serde_json::json;
@@ -83,9 +83,7 @@ fn tags(outcome: &RunOutcome) -> Vec<String> {
 }
 
 async fn archived(setup: Setup<'_>, folder: &Path) -> Set {
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     let gone = prepared
         .notes
         .iter()
@@ -94,20 +92,13 @@ async fn archived(setup: Setup<'_>, folder: &Path) -> Set {
         gone.is_some_and(|it| it.contains("named by the chart web-2.0.0.tgz")),
         "{gone:?}"
     );
-    let plan = run::plan_archives(
-        setup.sources,
-        setup.context,
-        &prepared,
-        &PreviousRuns::default(),
-        None,
-    )
-    .unwrap();
+    let plan = setup
+        .plan_archives(&prepared, &PreviousRuns::default(), None)
+        .unwrap();
     let PlannedArchives::Archives(archives) = plan else {
         panic!("nothing was carried before");
     };
-    run::write_archives(setup.sources, setup.context, *archives, None, folder)
-        .await
-        .unwrap();
+    setup.write_archives(*archives, None, folder).await.unwrap();
     Set::open(folder).unwrap()
 }
 
@@ -126,18 +117,11 @@ async fn charts_are_carried_with_their_images_both_ways() {
     assert_eq!(tags(&outcome), expected);
     assert_eq!(handed_out(&outcome, &folder.path().join("unpacked")), chart);
 
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    let outcome = setup
+        .copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    let outcome = run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     assert_eq!(tags(&outcome), expected);
     assert_eq!(handed_out(&outcome, &folder.path().join("direct")), chart);
 }
@@ -156,10 +140,10 @@ async fn wrong_charts_are_reported() {
         let (mut set, progress) = (image_set(&site, name, version), RunProgress::default());
         let refused = async |set: &ImageSet| {
             let setup = setup(&registry, set, folder.path(), &progress);
-            let refused =
-                run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-                    .await
-                    .unwrap_err();
+            let refused = setup
+                .prepare(&PreviousRuns::default(), None)
+                .await
+                .unwrap_err();
             refused.to_string()
         };
         let error = refused(&set).await;
@@ -189,7 +173,7 @@ async fn charts_with_one_name_are_refused() {
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let prepared = async |set: &ImageSet| {
         let setup = setup(&registry, set, folder.path(), &progress);
-        run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await
+        setup.prepare(&PreviousRuns::default(), None).await
     };
     assert_eq!(prepared(&set).await.unwrap().charts.len(), 1);
     set.mirror.helm.repositories[1].url = other.url("/stable").to_string();
@@ -225,8 +209,7 @@ async fn logins_in_addresses_are_neither_printed_nor_recorded() {
         &twice,
     ] {
         let setup = setup(&registry, wrong, folder.path(), &progress);
-        let refused =
-            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
+        let refused = setup.prepare(&PreviousRuns::default(), None).await;
         let message = refused.unwrap_err().chain();
         let place = site.url("/stable").to_string();
         assert!(
@@ -244,11 +227,8 @@ async fn logins_in_addresses_are_neither_printed_nor_recorded() {
     );
     // The same selection is no news, with a login or without.
     let previous = PreviousRuns::new(Some(archives.metadata().clone()));
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
-    let planned =
-        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap();
+    let prepared = setup.prepare(&previous, None).await.unwrap();
+    let planned = setup.plan_archives(&prepared, &previous, None).unwrap();
     assert!(
         matches!(planned, PlannedArchives::Nothing(_)),
         "{planned:?}"

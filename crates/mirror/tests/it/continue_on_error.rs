@@ -3,7 +3,7 @@
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
-use mirror::run;
+use mirror::run::{self, ArchiveOutput};
 use oci::Digest;
 use serde_json::json;
 
@@ -32,9 +32,7 @@ async fn archives_leave_out_images_with_missing_layers() {
     });
     setup.context.limits.continue_on_error = true;
     let previous = PreviousRuns::default();
-    let mut prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
+    let mut prepared = setup.prepare(&previous, None).await.unwrap();
     let dest = folder.path().join("out");
     let all = &mut prepared;
     let packed = run::write_available_archives(
@@ -42,9 +40,11 @@ async fn archives_leave_out_images_with_missing_layers() {
         setup.context,
         all,
         &previous,
-        None,
-        None,
-        &dest,
+        ArchiveOutput {
+            folder: &dest,
+            signer: None,
+            store: None,
+        },
     );
     assert_eq!(packed.await.unwrap().len(), 1);
     let failed: Vec<_> = prepared.failed.iter().map(|(it, _)| &it.source).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mirror::deletion::{self, List};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
-use mirror::run::{self, CatalogForm, CopyPlan};
+use mirror::run::{CatalogForm, CopyPlan};
 use mirror::verify_target;
 use model::image_set::{
     ImageSelection, ImageSet, IncludePackage, MirrorSelection, OperatorSelection,
@@ -34,18 +34,10 @@ async fn filled_with(catalogs: CatalogForm) -> (Server, Server, TempDir) {
     let own = setup(&source, &set, folder.path(), &progress).with(|_, context| {
         context.catalogs = catalogs;
     });
-    let prepared = run::prepare(own.sources, own.context, &PreviousRuns::default(), None)
+    let prepared = own.prepare(&PreviousRuns::default(), None).await.unwrap();
+    own.copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    run::copy(
-        own.sources,
-        own.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     (source, target, folder)
 }
 
@@ -103,16 +95,10 @@ async fn required_images_stay_in(catalogs: CatalogForm) {
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     let to = target.target();
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &thing(&source),
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup
+        .plan_deletion(&thing(&source), &to, false)
+        .await
+        .unwrap();
     assert_eq!(names(&planned.list), of(&["ns/acme/thing-bundle"]));
     let [(kept, why)] = planned.kept.as_slice() else {
         panic!("the tool stays: {:?}", planned.kept);
@@ -157,16 +143,7 @@ async fn images_that_other_tags_name_stay() {
     let to = target.target();
     let images = ["v1", "v2"].map(|tag| image(&source, &format!("acme/single:{tag}")));
     let one = deleted(images[..1].to_vec());
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &one,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&one, &to, false).await.unwrap();
     assert!(planned.list.items.is_empty(), "{:?}", planned.list);
     let [(kept, why)] = planned.kept.as_slice() else {
         panic!("the image stays: {:?}", planned.kept);
@@ -174,16 +151,7 @@ async fn images_that_other_tags_name_stay() {
     assert_eq!(kept.repository.as_str(), "ns/acme/single");
     assert!(why.contains("the tag v2,"), "{why}");
     let both = deleted(images.to_vec());
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &both,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&both, &to, false).await.unwrap();
     assert_eq!((planned.list.items.len(), planned.kept.len()), (1, 0));
 }
 
@@ -202,16 +170,10 @@ async fn images_of_the_same_catalog_under_another_tag_stay() {
     to.client.push_manifest(&other, &manifest).await.unwrap();
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &thing(&source),
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup
+        .plan_deletion(&thing(&source), &to, false)
+        .await
+        .unwrap();
     assert!(planned.list.items.is_empty(), "{:?}", planned.list);
     assert_eq!(planned.kept.len(), 2);
     assert!(planned.kept[0].1.contains("index:v0"), "{:?}", planned.kept);
@@ -238,16 +200,10 @@ async fn additional_images_are_deleted_with_their_artifacts() {
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     for (with_attached, count) in [(false, 1), (true, 2)] {
-        let planned = deletion::plan(
-            setup.sources.client,
-            setup.sources.platform,
-            setup.context,
-            &delete,
-            &to,
-            with_attached,
-        )
-        .await
-        .unwrap();
+        let planned = setup
+            .plan_deletion(&delete, &to, with_attached)
+            .await
+            .unwrap();
         assert_eq!((planned.list.items.len(), planned.missing), (count, 1));
         if with_attached {
             let (deleted, failed) = deletion::delete(&planned.list, &to, 2).await;
@@ -271,15 +227,7 @@ async fn artifacts_of_parts_are_deleted_with_their_index() {
     let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     let delete = deleted(vec![image(&source, "acme/multi:v1")]);
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &delete,
-        &target.target(),
-        true,
-    )
-    .await;
+    let planned = setup.plan_deletion(&delete, &target.target(), true).await;
     let images = planned.unwrap().list.items.into_iter().map(|it| it.image);
     let images: Vec<_> = images.collect();
     assert_eq!(images.len(), 2, "{images:?}");
@@ -320,16 +268,10 @@ async fn images_of_layout_catalogs_stay() {
     let report = verify_target::check(&to, &expected, false, 4, &progress).await;
     assert!(report.faults.is_empty(), "{:?}", report.faults);
 
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &thing(&source),
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup
+        .plan_deletion(&thing(&source), &to, false)
+        .await
+        .unwrap();
     assert_eq!(names(&planned.list), of(&["ns/acme/thing-bundle"]));
     let (tool, why) = &planned.kept[0];
     assert_eq!(tool.repository.as_str(), "ns/acme/tool");
@@ -341,15 +283,6 @@ async fn images_of_layout_catalogs_stay() {
         operators: vec![in_folder],
         ..MirrorSelection::default()
     };
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &other,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&other, &to, false).await.unwrap();
     assert_eq!(names(&planned.list), of(&["ns/acme/other-bundle"]));
 }

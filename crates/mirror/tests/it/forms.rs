@@ -52,18 +52,11 @@ async fn images_keep_the_tags_by_which_catalogs_name_them() {
         let setup = setup.with(|_, context| {
             context.catalogs = catalogs;
         });
-        let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+        let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+        setup
+            .copy(prepared, CopyPlan::default(), &target.target())
             .await
-            .unwrap();
-        run::copy(
-            setup.sources,
-            setup.context,
-            prepared,
-            CopyPlan::default(),
-            &target.target(),
-        )
-        .await
-        .unwrap()
+            .unwrap()
     };
     let tool = reference(&source, "acme/tool:v1");
     let digest = source.client.manifest_digest(&tool).await.unwrap().unwrap();
@@ -102,17 +95,14 @@ async fn archives_record_images_named_by_tag() {
     let store = MetadataStore::Folder(folder.path().join("state"));
     let pack = async |name: &str| {
         let previous = PreviousRuns::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-            .await
-            .unwrap();
+        let prepared = setup.prepare(&previous, None).await.unwrap();
         let PlannedArchives::Archives(archives) =
-            run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+            setup.plan_archives(&prepared, &previous, None).unwrap()
         else {
             return None;
         };
         let dest = folder.path().join(name);
-        let packed =
-            run::write_archives(setup.sources, setup.context, *archives, Some(&store), &dest).await;
+        let packed = setup.write_archives(*archives, Some(&store), &dest).await;
         packed.unwrap();
         Some(Set::open(&dest).unwrap())
     };
@@ -165,32 +155,21 @@ async fn catalogs_are_left_as_they_are() {
         assert_eq!(bundles.len(), 6, "also those that are not carried");
     };
     let previous = PreviousRuns::default();
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
-    let direct = run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await;
+    let prepared = setup.prepare(&previous, None).await.unwrap();
+    let direct = setup
+        .copy(prepared, CopyPlan::default(), &target.target())
+        .await;
     assert_eq!(direct.unwrap().results.images.len(), 5);
     catalog(&target).await;
 
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&previous, None).await.unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+        setup.plan_archives(&prepared, &previous, None).unwrap()
     else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("archives");
-    run::write_archives(setup.sources, setup.context, *archives, None, &dest)
-        .await
-        .unwrap();
+    setup.write_archives(*archives, None, &dest).await.unwrap();
     let set = Set::open(&dest).unwrap();
     let published = unpack(setup, set, &other.target()).await.unwrap();
     let results = published.unwrap().results;

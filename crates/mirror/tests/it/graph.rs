@@ -11,7 +11,7 @@ use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CopyPlan, RunOutcome};
+use mirror::run::{CopyPlan, RunOutcome};
 use oci::{Kind, Reference};
 use serde_json::{Value, json};
 
@@ -159,17 +159,9 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
 
     let (set, progress) = (image_set(SET), RunProgress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     let target = other.target();
-    let direct = run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target,
-    );
+    let direct = setup.copy(prepared, CopyPlan::default(), &target);
     let direct = direct.await.unwrap().results.graph.unwrap();
     assert_eq!(
         direct.digest,

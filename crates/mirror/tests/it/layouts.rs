@@ -9,7 +9,7 @@ use mirror::operators::OpenedCatalog;
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
+use mirror::run::{CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
 use model::Error;
 use model::image_set::{self, ImageSet, Storage};
 use oci::{Reference, Registry};
@@ -50,21 +50,10 @@ impl Site {
     async fn copy(&self, set: &ImageSet, target: &MirrorTarget) -> Result<RunOutcome, Error> {
         let progress = RunProgress::default();
         let setup = setup(&self.source, set, self.folder.path(), &progress);
-        let prepared = run::prepare(
-            setup.sources,
-            setup.context,
-            &PreviousRuns::default(),
-            Some(target),
-        )
-        .await?;
-        run::copy(
-            setup.sources,
-            setup.context,
-            prepared,
-            CopyPlan::default(),
-            target,
-        )
-        .await
+        let prepared = setup
+            .prepare(&PreviousRuns::default(), Some(target))
+            .await?;
+        setup.copy(prepared, CopyPlan::default(), target).await
     }
 
     async fn there(&self, target: &MirrorTarget, name: &str) -> Option<oci::Digest> {
@@ -85,22 +74,11 @@ pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> Str
     };
     let (set, progress) = (additional(source, &[name]), RunProgress::default());
     let setup = setup(source, &set, folder, &progress);
-    let prepared = run::prepare(
-        setup.sources,
-        setup.context,
-        &PreviousRuns::default(),
-        Some(&target),
-    )
-    .await;
-    run::copy(
-        setup.sources,
-        setup.context,
-        prepared.unwrap(),
-        CopyPlan::default(),
-        &target,
-    )
-    .await
-    .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), Some(&target)).await;
+    setup
+        .copy(prepared.unwrap(), CopyPlan::default(), &target)
+        .await
+        .unwrap();
     registry.to_string()
 }
 
@@ -209,17 +187,13 @@ async fn archives_carry_images_of_folders() {
     let (progress, dest) = (RunProgress::default(), site.path("archives"));
     let setup = setup(&site.source, &set, site.folder.path(), &progress);
     let previous = PreviousRuns::default();
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&previous, None).await.unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+        setup.plan_archives(&prepared, &previous, None).unwrap()
     else {
         panic!("nothing was carried yet");
     };
-    run::write_archives(setup.sources, setup.context, *archives, None, &dest)
-        .await
-        .unwrap();
+    setup.write_archives(*archives, None, &dest).await.unwrap();
     let registry = Server::start().await;
     let published = unpack(setup, Set::open(&dest).unwrap(), &registry.target()).await;
     assert!(published.unwrap().is_some());
@@ -256,18 +230,8 @@ async fn pruned_layouts_free_their_space() {
         let progress = RunProgress::default();
         let setup = setup(&site.source, &set, site.folder.path(), &progress);
         let previous = PreviousRuns::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target))
-            .await
-            .unwrap();
-        let planned = run::plan_copy(
-            setup.sources,
-            setup.context,
-            &prepared,
-            &previous,
-            &target,
-            Some(&store),
-            true,
-        );
+        let prepared = setup.prepare(&previous, Some(&target)).await.unwrap();
+        let planned = setup.plan_copy(&prepared, &previous, &target, Some(&store), true);
         match planned.await.unwrap() {
             PlannedCopy::Copy(plan) => copy(setup, prepared, *plan, &target).await.unwrap(),
             PlannedCopy::Nothing(reason) => panic!("{reason}"),

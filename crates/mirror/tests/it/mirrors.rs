@@ -4,7 +4,7 @@ use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CopyPlan, PlannedArchives};
+use mirror::run::{CopyPlan, PlannedArchives};
 use oci_client::{Client, ClientOptions, Mirrors};
 
 use crate::runs::{additional, image_set, push_catalog, reference, setup, unpack};
@@ -23,17 +23,10 @@ async fn content_of_mirrors_keeps_the_source_name() {
     let previous = PreviousRuns::default();
     let set = image_set(&source);
     let first = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(first.sources, first.context, &previous, None)
-        .await
-        .unwrap();
-    let copied = run::copy(
-        first.sources,
-        first.context,
-        prepared,
-        CopyPlan::default(),
-        &near.target(),
-    )
-    .await;
+    let prepared = first.prepare(&previous, None).await.unwrap();
+    let copied = first
+        .copy(prepared, CopyPlan::default(), &near.target())
+        .await;
     let forms = Forms {
         registries_conf: true,
         ..Forms::default()
@@ -49,9 +42,7 @@ async fn content_of_mirrors_keeps_the_source_name() {
     let mut set = additional(&source, &["acme/extra:v1"]);
     set.mirror.additional_images[0].name = pinned.to_string();
     let alone = setup(&source, &set, folder.path(), &progress);
-    let missing = run::prepare(alone.sources, alone.context, &previous, None)
-        .await
-        .unwrap_err();
+    let missing = alone.prepare(&previous, None).await.unwrap_err();
     assert!(missing.to_string().contains("was not found"), "{missing}");
 
     let client = Client::new(ClientOptions {
@@ -63,30 +54,18 @@ async fn content_of_mirrors_keeps_the_source_name() {
     let with_mirrors = alone.with(|sources, _| {
         sources.client = &client;
     });
-    let prepared = run::prepare(with_mirrors.sources, with_mirrors.context, &previous, None)
-        .await
+    let prepared = with_mirrors.prepare(&previous, None).await.unwrap();
+    let planned = with_mirrors
+        .plan_archives(&prepared, &previous, None)
         .unwrap();
-    let planned = run::plan_archives(
-        with_mirrors.sources,
-        with_mirrors.context,
-        &prepared,
-        &previous,
-        None,
-    )
-    .unwrap();
     let PlannedArchives::Archives(archives) = planned else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("archives");
-    run::write_archives(
-        with_mirrors.sources,
-        with_mirrors.context,
-        *archives,
-        None,
-        &dest,
-    )
-    .await
-    .unwrap();
+    with_mirrors
+        .write_archives(*archives, None, &dest)
+        .await
+        .unwrap();
     let packed = Set::open(&dest).unwrap();
     let published = unpack(alone, packed, &target.target()).await.unwrap();
     let images = published.unwrap().results.images;

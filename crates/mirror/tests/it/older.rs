@@ -1,15 +1,47 @@
 //! Whole catalogs, as with older tools: pruned, into a folder, and from there into a registry.
 
 use std::fs;
+use std::path::Path;
 
-use mirror::older::{self, Copy};
+use mirror::older::{self, Copy, LoadedCatalog, SmallerIndex};
 use mirror::progress::RunProgress;
-use mirror::results::{self, Forms};
+use mirror::results::{self, Forms, MirrorResults, MirroredCatalog};
+use model::Error;
 use model::image_set::ImageSet;
 use oci::Reference;
 
-use crate::runs::{bundles_of, push_catalog, reference, setup};
+use crate::runs::{Setup, bundles_of, push_catalog, reference, setup};
 use crate::server::Server;
+
+/// Pushes the index `to`, with nothing but that package of another one.
+async fn prune(
+    run: Setup<'_>,
+    index: &str,
+    package: &str,
+    to: &Reference,
+) -> Result<MirroredCatalog, Error> {
+    let Setup { sources, context } = run;
+    let smaller = SmallerIndex {
+        index,
+        packages: &[package.to_owned()],
+        to,
+    };
+    let (client, platform) = (sources.client, sources.platform);
+    older::prune(client, platform, context, smaller, client.clone()).await
+}
+
+async fn load(copy: &Copy, run: Setup<'_>, dir: &Path) -> Result<LoadedCatalog, Error> {
+    let Setup { sources, context } = run;
+    let (client, platform) = (sources.client, sources.platform);
+    copy.load(client, platform, context, dir).await
+}
+
+fn policy(results: &MirrorResults) -> String {
+    let files = results::files(results, Forms::default()).unwrap();
+    let mut files = files.iter();
+    let policy = files.find(|it| it.path == "imageContentSourcePolicy.yaml");
+    String::from_utf8(policy.unwrap().content.to_vec()).unwrap()
+}
 
 #[tokio::test]
 async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
@@ -21,17 +53,7 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
     let there = setup(&source, &set, dir, &progress);
     let index = reference(&source, "acme/index:v1").to_string();
     let pruned = reference(&source, "small/index:v1");
-    let packages = ["other".to_owned()];
-    let made = older::prune(
-        there.sources.client,
-        there.sources.platform,
-        there.context,
-        &index,
-        &packages,
-        &pruned,
-        source.client.clone(),
-    )
-    .await;
+    let made = prune(there, &index, "other", &pruned).await;
     assert_eq!(made.unwrap().destination, pruned);
     let kept = bundles_of(&source, "small/index:v1", dir).await;
     assert_eq!(
@@ -39,18 +61,10 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
         ["other.v1.0.0", "other.v1.1.0"]
     );
 
-    let loaded = Copy::Registry(pruned)
-        .load(
-            there.sources.client,
-            there.sources.platform,
-            there.context,
-            dir,
-        )
-        .await
-        .unwrap();
+    let loaded = load(&Copy::Registry(pruned), there, dir).await.unwrap();
     let below = "local/index".parse().unwrap();
     let mapping = loaded
-        .to_folder(there.sources.client, there.context, dir, &below)
+        .to_folder(&source.client, there.context, dir, &below)
         .await
         .unwrap();
     assert_eq!(
@@ -78,15 +92,7 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
     drop(source);
     let here = setup(&target, &set, dir, &progress);
     let copy: Copy = "file://local/index/small/index:v1".parse().unwrap();
-    let loaded = copy
-        .load(
-            here.sources.client,
-            here.sources.platform,
-            here.context,
-            moved.path(),
-        )
-        .await
-        .unwrap();
+    let loaded = load(&copy, here, moved.path()).await.unwrap();
     let outcome = loaded
         .to_registry(
             here.sources.client,
@@ -96,11 +102,8 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
         )
         .await
         .unwrap();
-    let names = outcome
-        .results
-        .images
-        .iter()
-        .map(|it| it.destination.repository.to_string());
+    let images = outcome.results.images.iter();
+    let names = images.map(|it| it.destination.repository.to_string());
     let mut names: Vec<_> = names.collect();
     names.sort();
     assert_eq!(
@@ -112,23 +115,15 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
         ]
     );
     for image in &outcome.results.images {
-        let there = target
-            .client
-            .manifest_digest(&image.destination)
-            .await
-            .unwrap();
+        let there = target.client.manifest_digest(&image.destination).await;
+        let there = there.unwrap();
         assert_eq!(there, image.source.digest, "{}", image.destination);
     }
     let catalog = "ns/local-index-small-index:v1";
     assert_eq!(bundles_of(&target, catalog, dir).await, kept);
-    let files = results::files(&outcome.results, Forms::default()).unwrap();
-    let policy = files
-        .iter()
-        .find(|it| it.path == "imageContentSourcePolicy.yaml")
-        .unwrap();
-    let policy = String::from_utf8(policy.content.to_vec()).unwrap();
     let upstream: Reference = index.parse().unwrap();
     let upstream = format!("source: {}/acme/other-bundle", upstream.registry);
+    let policy = policy(&outcome.results);
     assert!(policy.contains(&upstream), "{policy}");
     assert!(!policy.contains("local/index"), "{policy}");
 }
@@ -142,15 +137,7 @@ async fn missing_files_of_a_folder_are_reported() {
     let dir = folder.path();
     let setup = setup(&source, &set, dir, &progress);
     let index = Copy::Registry(reference(&source, "acme/index:v1"));
-    let loaded = index
-        .load(
-            setup.sources.client,
-            setup.sources.platform,
-            setup.context,
-            dir,
-        )
-        .await
-        .unwrap();
+    let loaded = load(&index, setup, dir).await.unwrap();
     let below = "local".parse().unwrap();
     loaded
         .to_folder(setup.sources.client, setup.context, dir, &below)
@@ -158,31 +145,13 @@ async fn missing_files_of_a_folder_are_reported() {
         .unwrap();
     fs::remove_file(dir.join("v2/local/acme/index/acme/tool/manifests/v1")).unwrap();
     let copy: Copy = "file://local/acme/index:v1".parse().unwrap();
-    let error = copy
-        .load(
-            setup.sources.client,
-            setup.sources.platform,
-            setup.context,
-            dir,
-        )
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = load(&copy, setup, dir).await.unwrap_err().to_string();
     assert!(
         error.contains("acme/tool:v1") && error.contains("not found"),
         "{error}"
     );
     let copy: Copy = "file://local/acme/index:v2".parse().unwrap();
-    let error = copy
-        .load(
-            setup.sources.client,
-            setup.sources.platform,
-            setup.context,
-            dir,
-        )
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = load(&copy, setup, dir).await.unwrap_err().to_string();
     assert!(error.contains("manifests/v2"), "{error}");
     assert!("file://local/acme/index".parse::<Copy>().is_err());
 }

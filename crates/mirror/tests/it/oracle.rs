@@ -10,7 +10,7 @@ use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
 use mirror::results;
-use mirror::run::{self, PlannedArchives};
+use mirror::run::PlannedArchives;
 use oci::Reference;
 use serde_json::Value;
 
@@ -85,15 +85,14 @@ async fn pack(source: &Server, store: PathBuf, to: &Path, folder: &Path) {
     let setup = setup(source, &set, folder, &progress);
     let store = MetadataStore::Folder(store);
     let previous = PreviousRuns::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&previous, None).await.unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+        setup.plan_archives(&prepared, &previous, None).unwrap()
     else {
         panic!("there is something new");
     };
-    run::write_archives(setup.sources, setup.context, *archives, Some(&store), to)
+    setup
+        .write_archives(*archives, Some(&store), to)
         .await
         .unwrap();
 }

@@ -7,7 +7,7 @@ use mirror::config::{self, Configuration};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::platform::ReleaseSources;
 use mirror::progress::RunProgress;
-use mirror::run::{self, PlannedArchives, RunOutcome};
+use mirror::run::{PlannedArchives, RunOutcome};
 use model::image_set::{ImageSet, Storage};
 use oci::Digest;
 use serde_json::{Value, json};
@@ -126,18 +126,13 @@ impl Platform {
         let progress = RunProgress::default();
         let setup = self.setup(set, &progress);
         let previous = PreviousRuns::new(self.store.read().await?);
-        let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
-        match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)? {
+        let prepared = setup.prepare(&previous, None).await?;
+        match setup.plan_archives(&prepared, &previous, None)? {
             PlannedArchives::Nothing(_) => Ok(false),
             PlannedArchives::Archives(archives) => {
-                run::write_archives(
-                    setup.sources,
-                    setup.context,
-                    *archives,
-                    Some(&self.store),
-                    dest,
-                )
-                .await?;
+                setup
+                    .write_archives(*archives, Some(&self.store), dest)
+                    .await?;
                 Ok(true)
             }
         }
@@ -156,8 +151,7 @@ impl Platform {
         let progress = RunProgress::default();
         let set = image_set(platform);
         let setup = self.setup(&set, &progress);
-        let prepared =
-            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
+        let prepared = setup.prepare(&PreviousRuns::default(), None).await;
         model::error::chain(&prepared.unwrap_err())
     }
 }

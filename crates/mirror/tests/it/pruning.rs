@@ -7,7 +7,7 @@ use mirror::deletion;
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
-use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
+use mirror::run::{CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
 use mirror::verify_target;
 use model::Error;
 use model::image_set::{ImageSet, Storage};
@@ -74,18 +74,11 @@ impl Site {
         let target = self.target.target();
         let previous = PreviousRuns::new(self.store.read().await?);
         let previous = previous.in_target(&target).await?;
-        let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target)).await?;
+        let prepared = setup.prepare(&previous, Some(&target)).await?;
         let store = Some(&self.store);
-        match run::plan_copy(
-            setup.sources,
-            setup.context,
-            &prepared,
-            &previous,
-            &target,
-            store,
-            true,
-        )
-        .await?
+        match setup
+            .plan_copy(&prepared, &previous, &target, store, true)
+            .await?
         {
             PlannedCopy::Nothing(_) => Ok(None),
             PlannedCopy::Copy(mut plan) => {
@@ -102,22 +95,15 @@ impl Site {
         let progress = RunProgress::default();
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
         let previous = PreviousRuns::new(self.store.read().await.unwrap());
-        let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-            .await
-            .unwrap();
+        let prepared = setup.prepare(&previous, None).await.unwrap();
         let PlannedArchives::Archives(archives) =
-            run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+            setup.plan_archives(&prepared, &previous, None).unwrap()
         else {
             panic!("there is something new");
         };
-        let packed = run::write_archives(
-            setup.sources,
-            setup.context,
-            *archives,
-            Some(&self.store),
-            dest,
-        )
-        .await;
+        let packed = setup
+            .write_archives(*archives, Some(&self.store), dest)
+            .await;
         packed.unwrap();
         Set::open(dest).unwrap()
     }
@@ -275,15 +261,7 @@ async fn images_deleted_by_a_list_are_mirrored_again() {
     let (to, progress) = (site.target.target(), RunProgress::default());
     let set = site.set(&["acme/multi:v1"]);
     let setup = setup(&site.source, &set, site.folder.path(), &progress);
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &set.mirror,
-        &to,
-        false,
-    )
-    .await;
+    let planned = setup.plan_deletion(&set.mirror, &to, false).await;
     let (deleted, failed) = deletion::delete(&planned.unwrap().list, &to, 2).await;
     assert_eq!((deleted, failed.len()), (1, 0), "{failed:?}");
     // The metadata has neither the index nor its parts.

@@ -109,23 +109,16 @@ async fn a_release_is_carried_by_its_image_with_its_disk_image() {
     let set = image_set(&format!("{{release: {image}, kubeVirtContainer: true}}"));
     let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     let why = run::reasons(&prepared, "disk");
     assert!(
         why[0].ends_with("component kube-virt-container of release 4.14.1-x86_64"),
         "{why:?}"
     );
-    let outcome = run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
+    let outcome = setup
+        .copy(prepared, CopyPlan::default(), &target.target())
+        .await
+        .unwrap();
     let expected = ["console", "kube-virt-container", "pause"];
     let expected = expected.map(|it| format!("ns/openshift/release:4.14.1-x86_64-{it}"));
     assert_eq!(names(&outcome, ImageType::OcpReleaseContent), expected);
@@ -146,9 +139,7 @@ async fn the_way_over_several_channels_is_carried() {
     let set = image_set("{channels: [{name: stable-4.12}, {name: stable-4.14}]}");
     let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     let images = prepared.content.images.iter();
     let releases = images.filter(|it| it.wanted.kind == ImageType::OcpRelease);
     let mut tags: Vec<_> = releases.map(|it| it.wanted.tag.to_string()).collect();
@@ -300,9 +291,7 @@ async fn of_releases_for_all_architectures_the_wanted_parts_are_carried() {
     );
     let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     let carried = &prepared.content.manifests;
     for (part, is_carried) in [
         (&parts[0], false),
@@ -333,9 +322,7 @@ async fn releases_of_okd_are_asked_for_at_once() {
     let set = image_set("{channels: [{name: okd, type: okd}, {name: okd-too, type: okd}]}");
     let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     let mut images = prepared.content.images.iter();
     let release = images
         .find(|it| it.wanted.kind == ImageType::OcpRelease)

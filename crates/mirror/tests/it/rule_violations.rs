@@ -68,7 +68,7 @@ async fn prepared(
     change(&mut set.mirror.operators[0]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(source, &set, folder.path(), &progress);
-    run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await
+    setup.prepare(&PreviousRuns::default(), None).await
 }
 
 fn named(names: &[&str]) -> Vec<IncludePackage> {
@@ -189,7 +189,7 @@ async fn continued(
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let mut setup = setup(source, &set, folder.path(), &progress);
     setup.context.limits.continue_on_error = true;
-    run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await
+    setup.prepare(&PreviousRuns::default(), None).await
 }
 
 fn since(version: &str) -> IncludePackage {
@@ -315,25 +315,13 @@ async fn packages_that_vanish_from_a_served_catalog_are_named() {
         let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
         let setup = setup(&source, &set, folder.path(), &progress);
         let previous = PreviousRuns::default();
-        let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target))
-            .await
-            .unwrap();
-        let planned = run::plan_copy(
-            setup.sources,
-            setup.context,
-            &prepared,
-            &previous,
-            &target,
-            None,
-            true,
-        );
+        let prepared = setup.prepare(&previous, Some(&target)).await.unwrap();
+        let planned = setup.plan_copy(&prepared, &previous, &target, None, true);
         let run::PlannedCopy::Copy(plan) = planned.await.unwrap() else {
             panic!("nothing to copy")
         };
         let before = run::vanishing_by_copy(setup.context, &prepared, &target).await;
-        let outcome = run::copy(setup.sources, setup.context, prepared, *plan, &target)
-            .await
-            .unwrap();
+        let outcome = setup.copy(prepared, *plan, &target).await.unwrap();
         assert_eq!(before.unwrap(), outcome.notes, "dry runs name them, too");
         notes.push(outcome.notes);
     }

@@ -1,21 +1,25 @@
 //! Whole runs with a catalog: out of a registry, into archives or straight on, into another registry.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use mirror::archive::Set;
+use mirror::archive::{Set, Signer};
 use mirror::config::{self, Configuration};
+use mirror::deletion::{self, DeletionPlan};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::operators::OpenedCatalog;
 use mirror::platform::ReleaseSources;
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
 use mirror::run::{
-    self, CopyPlan, PlannedArchives, PlannedPublication, RunContext, RunOutcome, Sources,
+    self, ArchivesPlan, CopyPlan, PlannedArchives, PlannedCopy, PlannedPublication, PreparedRun,
+    RunContext, RunOutcome, Sources,
 };
 use mirror::select::SelectOptions;
 use mirror::updates;
-use model::image_set::{self, ImageSet};
+use mirror::verify_target::{self, Expected};
+use model::Error;
+use model::image_set::{self, ImageSet, MirrorSelection};
 use oci_client::image::ImageLocation;
 
 pub(crate) use crate::content::{push, push_catalog, push_catalog_of, reference};
@@ -38,6 +42,90 @@ impl<'a> Setup<'a> {
     ) -> Self {
         change(&mut self.sources, &mut self.context);
         self
+    }
+
+    pub(crate) async fn prepare(
+        self,
+        previous: &PreviousRuns,
+        target: Option<&MirrorTarget>,
+    ) -> Result<PreparedRun, Error> {
+        Box::pin(run::prepare(self.sources, self.context, previous, target)).await
+    }
+
+    pub(crate) fn plan_archives(
+        self,
+        prepared: &PreparedRun,
+        previous: &PreviousRuns,
+        signer: Option<&Signer>,
+    ) -> Result<PlannedArchives, Error> {
+        run::plan_archives(self.context, prepared, previous, signer)
+    }
+
+    pub(crate) async fn write_archives(
+        self,
+        plan: ArchivesPlan,
+        store: Option<&MetadataStore>,
+        dest: &Path,
+    ) -> Result<Vec<PathBuf>, Error> {
+        run::write_archives(self.sources, self.context, plan, store, dest).await
+    }
+
+    pub(crate) async fn plan_copy(
+        self,
+        prepared: &PreparedRun,
+        previous: &PreviousRuns,
+        target: &MirrorTarget,
+        store: Option<&MetadataStore>,
+        is_checked: bool,
+    ) -> Result<PlannedCopy, Error> {
+        run::plan_copy(self.context, prepared, previous, target, store, is_checked).await
+    }
+
+    pub(crate) async fn copy(
+        self,
+        prepared: PreparedRun,
+        plan: CopyPlan,
+        target: &MirrorTarget,
+    ) -> Result<RunOutcome, Error> {
+        Box::pin(run::copy(
+            self.sources,
+            self.context,
+            prepared,
+            plan,
+            target,
+        ))
+        .await
+    }
+
+    pub(crate) async fn plan_deletion(
+        self,
+        mirror: &MirrorSelection,
+        target: &MirrorTarget,
+        with_attached: bool,
+    ) -> Result<DeletionPlan, Error> {
+        let Sources {
+            client, platform, ..
+        } = self.sources;
+        deletion::plan(
+            client,
+            platform,
+            self.context,
+            mirror,
+            target,
+            with_attached,
+        )
+        .await
+    }
+
+    pub(crate) async fn expected(
+        self,
+        mirror: &MirrorSelection,
+        target: &MirrorTarget,
+    ) -> Result<Vec<Expected>, Error> {
+        let Sources {
+            client, platform, ..
+        } = self.sources;
+        verify_target::configured(client, platform, self.context, mirror, target).await
     }
 }
 
@@ -64,7 +152,7 @@ pub(crate) async fn copy(
     plan: CopyPlan,
     target: &MirrorTarget,
 ) -> Result<RunOutcome, mirror::Error> {
-    let mut outcome = run::copy(setup.sources, setup.context, prepared, plan, target).await?;
+    let mut outcome = setup.copy(prepared, plan, target).await?;
     outcome.record(target).await?;
     Ok(outcome)
 }
@@ -188,18 +276,11 @@ async fn a_catalog_is_mirrored_with_its_dependencies() {
     let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    let outcome = setup
+        .copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    let outcome = run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     // The head of the selected channel; of its dependency the newest match, and the upgrade path to the head.
     let expected = ["other.v1.1.0", "other.v1.2.0", "thing.v1.2.0"];
     assert_eq!(bundles(&target, folder.path()).await, names(&expected));
@@ -228,22 +309,12 @@ async fn archives_are_differential_and_nothing_is_sent_twice() {
     let store = MetadataStore::Folder(folder.path().join("state"));
     let pack = async |dest: &Path| {
         let previous = PreviousRuns::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-            .await
-            .unwrap();
-        match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
-        {
+        let prepared = setup.prepare(&previous, None).await.unwrap();
+        match setup.plan_archives(&prepared, &previous, None).unwrap() {
             PlannedArchives::Nothing(_) => None,
             PlannedArchives::Archives(archives) => {
                 let sequence = archives.plan.sequence;
-                let packed = run::write_archives(
-                    setup.sources,
-                    setup.context,
-                    *archives,
-                    Some(&store),
-                    dest,
-                )
-                .await;
+                let packed = setup.write_archives(*archives, Some(&store), dest).await;
                 assert!(!packed.unwrap().is_empty());
                 Some(sequence)
             }
@@ -311,7 +382,8 @@ async fn missing_images_are_reported_with_their_reason() {
     let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let refused = setup
+        .prepare(&PreviousRuns::default(), None)
         .await
         .unwrap_err();
     let text = refused.to_string();
@@ -329,16 +401,15 @@ async fn updates_are_bundles_that_no_run_has_carried() {
     let store = MetadataStore::Folder(folder.path().join("state"));
     push_catalog(&source, 2).await;
     let previous = PreviousRuns::default();
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&previous, None).await.unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+        setup.plan_archives(&prepared, &previous, None).unwrap()
     else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("first");
-    run::write_archives(setup.sources, setup.context, *archives, Some(&store), &dest)
+    setup
+        .write_archives(*archives, Some(&store), &dest)
         .await
         .unwrap();
     let metadata = store.read().await.unwrap().unwrap();

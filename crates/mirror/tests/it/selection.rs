@@ -10,7 +10,6 @@ use catalog::cache::{CatalogCache, prepare};
 use mirror::history::PreviousRuns;
 use mirror::operators::{self, Choice};
 use mirror::progress::RunProgress;
-use mirror::run;
 use model::image_set::{IncludeBundle, IncludeChannel, IncludePackage, OperatorSelection};
 use oci::Digest;
 use serde_json::{Value, json};
@@ -197,14 +196,12 @@ async fn two_catalogs_do_not_have_one_place() {
         .append(&mut image_set(&other).mirror.operators);
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let own = setup(&one, &set, folder.path(), &progress);
-    let refused = run::prepare(own.sources, own.context, &PreviousRuns::default(), None).await;
+    let refused = own.prepare(&PreviousRuns::default(), None).await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("acme/index:v1: give one"), "{refused}");
     set.mirror.operators[1].target_tag = "v2".into();
     let own = setup(&one, &set, folder.path(), &progress);
-    let prepared = run::prepare(own.sources, own.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = own.prepare(&PreviousRuns::default(), None).await.unwrap();
     assert_eq!(prepared.catalogs.len(), 2);
 }
 

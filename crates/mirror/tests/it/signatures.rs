@@ -4,7 +4,6 @@ use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
-use mirror::run;
 use oci::Digest;
 use oci_client::signature::{Keyring, SignatureStore};
 use pgp::composed::MessageBuilder;
@@ -93,8 +92,7 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
     for signature in [signer.sign(&release.image).unwrap(), by_subkey] {
         platform.site.put(&place(&release.image, 1), signature);
         let setup = platform.setup(&set, &progress);
-        let prepared =
-            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
+        let prepared = setup.prepare(&PreviousRuns::default(), None).await;
         assert_eq!(
             prepared.unwrap().releases.signatures[0].digest,
             release.image
@@ -167,9 +165,7 @@ async fn releases_without_a_trusted_signature_are_refused() {
     platform.sources.ignores_signatures = true;
     let (set, progress) = (image_set(NEWEST), RunProgress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
     assert!(
         prepared.notes[0].contains("has no signature that counts"),
         "{:?}",

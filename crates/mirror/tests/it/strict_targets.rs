@@ -39,17 +39,14 @@ async fn later_archives_reach_registries_that_do_not_mount() {
         let progress = RunProgress::default();
         let setup = setup(&source, &set, folder.path(), &progress);
         let previous = PreviousRuns::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-            .await
-            .unwrap();
+        let prepared = setup.prepare(&previous, None).await.unwrap();
         let PlannedArchives::Archives(archives) =
-            run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+            setup.plan_archives(&prepared, &previous, None).unwrap()
         else {
             panic!("there is something new");
         };
         let dest = folder.path().join(names.len().to_string());
-        let packed =
-            run::write_archives(setup.sources, setup.context, *archives, Some(&store), &dest).await;
+        let packed = setup.write_archives(*archives, Some(&store), &dest).await;
         packed.unwrap();
         let published = unpack(setup, Set::open(&dest).unwrap(), &to.target()).await;
         assert!(published.unwrap().is_some());
@@ -118,29 +115,12 @@ impl Multi {
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
         let store = MetadataStore::Folder(self.folder.path().join("state"));
         let previous = PreviousRuns::new(store.read().await?);
-        let prepared = run::prepare(setup.sources, setup.context, &previous, Some(&target)).await?;
-        let planned = run::plan_copy(
-            setup.sources,
-            setup.context,
-            &prepared,
-            &previous,
-            &target,
-            Some(&store),
-            true,
-        );
+        let prepared = setup.prepare(&previous, Some(&target)).await?;
+        let planned = setup.plan_copy(&prepared, &previous, &target, Some(&store), true);
         match planned.await? {
-            run::PlannedCopy::Copy(plan) => {
-                run::copy(setup.sources, setup.context, prepared, *plan, &target).await
-            }
+            run::PlannedCopy::Copy(plan) => setup.copy(prepared, *plan, &target).await,
             run::PlannedCopy::Nothing(_) => {
-                run::copy(
-                    setup.sources,
-                    setup.context,
-                    prepared,
-                    CopyPlan::default(),
-                    &target,
-                )
-                .await
+                setup.copy(prepared, CopyPlan::default(), &target).await
             }
         }?;
         Ok(())

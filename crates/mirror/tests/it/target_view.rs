@@ -7,7 +7,7 @@ use mirror::deletion::{self, DeletionPlan};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
-use mirror::run::{self, CopyPlan, PlannedCopy};
+use mirror::run::{CopyPlan, PlannedCopy};
 use mirror::verify_target::{self, TargetReport};
 use model::Error;
 use model::image_set::{Chart, Helm, ImageSet, MirrorSelection};
@@ -36,18 +36,11 @@ async fn released() -> (Platform, Server) {
     platform.channel("stable-4.14", &[&releases[0], &releases[1]]);
     let (set, progress) = (image_set(BOTH), RunProgress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None)
+    let prepared = setup.prepare(&PreviousRuns::default(), None).await.unwrap();
+    setup
+        .copy(prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target.target(),
-    )
-    .await
-    .unwrap();
     (platform, target)
 }
 
@@ -65,15 +58,7 @@ async fn verified(
     mirror: &MirrorSelection,
     target: &MirrorTarget,
 ) -> TargetReport {
-    let expected = verify_target::configured(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        mirror,
-        target,
-    )
-    .await
-    .unwrap();
+    let expected = setup.expected(mirror, target).await.unwrap();
     verify_target::check(target, &expected, true, 4, &RunProgress::default()).await
 }
 
@@ -87,16 +72,7 @@ async fn releases_are_verified_and_deleted_without_shared_images() {
     assert_eq!(report.images, 7, "two of each, their components, the graph");
 
     let first = image_set(FIRST).mirror;
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &first,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&first, &to, false).await.unwrap();
     let expected = BTreeMap::from([
         (
             "list",
@@ -127,16 +103,7 @@ async fn releases_are_verified_and_deleted_without_shared_images() {
     );
 
     let all = image_set(BOTH).mirror;
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &all,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&all, &to, false).await.unwrap();
     let mut kinds: Vec<_> = planned
         .list
         .items
@@ -178,16 +145,10 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
         of_run.client = &client;
         of_run.platform = &sources;
     });
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &nobody(FIRST),
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup
+        .plan_deletion(&nobody(FIRST), &to, false)
+        .await
+        .unwrap();
     assert_eq!(planned.list.items.len(), 2, "{:?}", summary(&planned));
     assert!(
         planned.notes[0].contains("minVersion and maxVersion enclose"),
@@ -195,29 +156,12 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
         planned.notes
     );
     let newest = nobody("{channels: [{name: stable-4.14}]}");
-    let refused = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &newest,
-        &to,
-        false,
-    )
-    .await
-    .unwrap_err();
+    let refused = setup.plan_deletion(&newest, &to, false).await.unwrap_err();
     assert!(
         refused.to_string().contains("does not name minVersion"),
         "{refused}"
     );
-    let refused = verify_target::configured(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &newest,
-        &to,
-    )
-    .await
-    .unwrap_err();
+    let refused = setup.expected(&newest, &to).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
 
     let image = |digest: Digest| nobody(&format!("{{release: {}}}", release.with_digest(digest)));
@@ -226,30 +170,12 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
     let report = verified(setup, &image(there), &to).await;
     assert_eq!((report.images, report.faults.len()), (3, 0));
     let gone = image(Digest::sha256(b"gone"));
-    let refused = verify_target::configured(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &gone,
-        &to,
-    )
-    .await
-    .unwrap_err()
-    .to_string();
+    let refused = setup.expected(&gone, &to).await.unwrap_err().to_string();
     assert!(
         refused.contains("is not there, and its source cannot be read"),
         "{refused}"
     );
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &gone,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&gone, &to, false).await.unwrap();
     assert_eq!((planned.list.items.len(), planned.missing), (0, 1));
     assert!(
         planned.notes[0].contains("its source cannot be read"),
@@ -269,16 +195,7 @@ async fn artifacts_of_releases_are_deleted_with_them() {
     let attested = format!("ns/openshift/release-images:sha256-{}.att", signed.hex());
     push(&target, &attested, b"attestation".to_vec(), json!({})).await;
     let setup = platform.setup(&set, &progress);
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &set.mirror,
-        &to,
-        true,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&set.mirror, &to, true).await.unwrap();
     let images: Vec<_> = planned
         .list
         .items
@@ -301,19 +218,10 @@ pub(crate) async fn copied(setup: Setup<'_>, target: &MirrorTarget, state: &Path
         PreviousRuns::default(),
         MetadataStore::Folder(state.to_owned()),
     );
-    let prepared = run::prepare(setup.sources, setup.context, &previous, Some(target))
-        .await
-        .unwrap();
-    let plan = run::plan_copy(
-        setup.sources,
-        setup.context,
-        &prepared,
-        &previous,
-        target,
-        Some(&store),
-        true,
-    )
-    .await;
+    let prepared = setup.prepare(&previous, Some(target)).await.unwrap();
+    let plan = setup
+        .plan_copy(&prepared, &previous, target, Some(&store), true)
+        .await;
     let PlannedCopy::Copy(plan) = plan.unwrap() else {
         panic!("nothing was copied yet");
     };
@@ -335,16 +243,7 @@ async fn images_of_charts_are_verified_and_deleted() {
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     assert_eq!(report.absent, [reference(&target, "ns/acme/gone:v1")]);
 
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &set.mirror,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&set.mirror, &to, false).await.unwrap();
     let listed = BTreeMap::from([
         ("list", vec!["helmImage ns/acme/web".to_owned()]),
         ("kept", vec![]),
@@ -365,58 +264,25 @@ async fn images_of_charts_are_verified_and_deleted() {
         },
         ..MirrorSelection::default()
     };
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &local,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&local, &to, false).await.unwrap();
     assert_eq!(summary(&planned), listed);
 
     // The chart stays when only the image is deleted, and the image when only the chart is.
     let single = crate::runs::additional(&registry, &["acme/web:v2"]).mirror;
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &single,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&single, &to, false).await.unwrap();
     let stays = vec!["ns/acme/web: named by the chart web-2.0.0.tgz".to_owned()];
     assert_eq!(summary(&planned)["kept"], stays);
     drop(site);
-    let planned = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &local,
-        &to,
-        false,
-    )
-    .await
-    .unwrap();
+    let planned = setup.plan_deletion(&local, &to, false).await.unwrap();
     assert_eq!(summary(&planned), listed);
     assert!(
         planned.notes[0].contains("charts that cannot be read here"),
         "{:?}",
         planned.notes
     );
-    let refused = deletion::plan(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &set.mirror,
-        &to,
-        false,
-    )
-    .await
-    .unwrap_err();
+    let refused = setup
+        .plan_deletion(&set.mirror, &to, false)
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("helm.local"), "{refused}");
 }

@@ -5,7 +5,7 @@ use std::fs;
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
-use mirror::run::{self, CopyPlan, PlannedArchives, RunOutcome};
+use mirror::run::{CopyPlan, PlannedArchives, RunOutcome};
 use model::image_set::ImageSet;
 
 use crate::runs::{image_set, push_catalog, setup, unpack};
@@ -40,16 +40,15 @@ async fn templates_reach_the_results_both_ways() {
     let (set, progress) = (with_template(&source, &path), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
     let previous = PreviousRuns::default();
-    let prepared = run::prepare(setup.sources, setup.context, &previous, None)
-        .await
-        .unwrap();
+    let prepared = setup.prepare(&previous, None).await.unwrap();
     let PlannedArchives::Archives(archives) =
-        run::plan_archives(setup.sources, setup.context, &prepared, &previous, None).unwrap()
+        setup.plan_archives(&prepared, &previous, None).unwrap()
     else {
         panic!("nothing was carried before");
     };
     let archive = folder.path().join("archive");
-    run::write_archives(setup.sources, setup.context, *archives, None, &archive)
+    setup
+        .write_archives(*archives, None, &archive)
         .await
         .unwrap();
     // On the other side there is no such file.
@@ -58,14 +57,7 @@ async fn templates_reach_the_results_both_ways() {
     let outcome = unpack(setup, archive, &target.target()).await.unwrap();
     assert_eq!(shown(&outcome.unwrap()), Some("Ours"));
     let target = target.target();
-    let outcome = run::copy(
-        setup.sources,
-        setup.context,
-        prepared,
-        CopyPlan::default(),
-        &target,
-    )
-    .await;
+    let outcome = setup.copy(prepared, CopyPlan::default(), &target).await;
     assert_eq!(shown(&outcome.unwrap()), Some("Ours"));
 }
 
@@ -78,8 +70,7 @@ async fn malformed_templates_are_refused_before_the_transfer() {
     let (set, progress) = (with_template(&source, &path), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
     let refused = async || {
-        let refused =
-            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
+        let refused = setup.prepare(&PreviousRuns::default(), None).await;
         refused.unwrap_err().to_string()
     };
     let error = refused().await;

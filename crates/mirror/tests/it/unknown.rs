@@ -2,7 +2,6 @@
 
 use mirror::history::PreviousRuns;
 use mirror::progress::RunProgress;
-use mirror::run;
 use model::image_set::{ImageSet, IncludeBundle, IncludeChannel, IncludePackage};
 
 use crate::runs::{image_set, push_catalog, setup};
@@ -14,7 +13,7 @@ async fn refused(source: &Server, package: IncludePackage) -> String {
     set.mirror.operators[0].packages = vec![package];
     let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await;
+    let refused = setup.prepare(&PreviousRuns::default(), None).await;
     refused.unwrap_err().to_string()
 }
 

@@ -10,7 +10,7 @@ use mirror::config::{self, Configuration};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::names::Naming;
 use mirror::progress::RunProgress;
-use mirror::run::{self, CatalogForm, PlannedArchives, V2Archives};
+use mirror::run::{CatalogForm, PlannedArchives, V2Archives};
 use model::image_set::ImageSet;
 use oci::Digest;
 
@@ -72,18 +72,13 @@ mirror:
             None => PreviousRuns::of_peer(&history, None)?,
             last => PreviousRuns::new(last),
         };
-        let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
-        match run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)? {
+        let prepared = setup.prepare(&previous, None).await?;
+        match setup.plan_archives(&prepared, &previous, None)? {
             PlannedArchives::Nothing(_) => Ok(Vec::new()),
             PlannedArchives::Archives(archives) => {
-                run::write_archives(
-                    setup.sources,
-                    setup.context,
-                    *archives,
-                    Some(&store),
-                    self.folder,
-                )
-                .await
+                setup
+                    .write_archives(*archives, Some(&store), self.folder)
+                    .await
             }
         }
     }

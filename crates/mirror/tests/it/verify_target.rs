@@ -3,7 +3,7 @@
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
-use mirror::run::{self, PlannedCopy};
+use mirror::run::PlannedCopy;
 use mirror::verify_target::{self, Expected, TargetReport};
 use model::Error;
 use oci::{Manifest, Reference};
@@ -22,19 +22,10 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let store = MetadataStore::Folder(folder.path().join("state"));
     let own = setup(&source, &set, folder.path(), &progress);
     let (to, previous) = (target.target(), PreviousRuns::default());
-    let prepared = run::prepare(own.sources, own.context, &previous, Some(&to))
-        .await
-        .unwrap();
-    let planned = run::plan_copy(
-        own.sources,
-        own.context,
-        &prepared,
-        &previous,
-        &to,
-        Some(&store),
-        true,
-    )
-    .await;
+    let prepared = own.prepare(&previous, Some(&to)).await.unwrap();
+    let planned = own
+        .plan_copy(&prepared, &previous, &to, Some(&store), true)
+        .await;
     let PlannedCopy::Copy(plan) = planned.unwrap() else {
         panic!("nothing was copied yet");
     };
@@ -78,15 +69,7 @@ async fn copied_images_are_verified() {
 
     let (set, progress) = (image_set(&source), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let configured = verify_target::configured(
-        setup.sources.client,
-        setup.sources.platform,
-        setup.context,
-        &set.mirror,
-        &to,
-    )
-    .await
-    .unwrap();
+    let configured = setup.expected(&set.mirror, &to).await.unwrap();
     assert_eq!(check(&to, &configured, false).await.faults.len(), 0);
     assert!(configured.len() >= 4, "{configured:?}");
 }

@@ -56,15 +56,10 @@ impl Answers {
             None => AnswersFile::default(),
         };
         let known = request.host.clone().or(file.host);
-        let host = match known.or_else(|| installed.map(|it| it.host.clone())) {
+        let known = known.or_else(|| installed.map(|it| it.host.clone()));
+        let host = match known.or_else(|| configured(&request.dir.join(SETTINGS))) {
             Some(host) => host,
-            None => match configured(&request.dir.join(SETTINGS)) {
-                Some(host) => host,
-                None => {
-                    let known = own_address().or_else(machine_name);
-                    dialogue.host(known.as_deref())?
-                }
-            },
+            None => dialogue.host(own_address().or_else(machine_name).as_deref())?,
         };
         let host = host_name::host(&host).doing(|| format!("reading the host {host:?}"))?;
         let mut settings = Vec::new();

@@ -5,7 +5,9 @@ use std::path::Path;
 use ::mirror::archive::{self, Signer};
 use ::mirror::progress::Amount;
 use ::mirror::results;
-use ::mirror::run::{self, ArchivesPlan, PlannedArchives, PreparedRun, RunContext, Sources};
+use ::mirror::run::{
+    self, ArchiveOutput, ArchivesPlan, PlannedArchives, PreparedRun, RunContext, Sources,
+};
 use model::size::mib;
 
 use super::error::RunError;
@@ -27,16 +29,15 @@ impl RunArgs {
         let mut prepared = run::prepare(sources, context, &previous, None).await?;
         self.explain(&prepared);
         let signer = self.signer()?;
-        let archives =
-            match run::plan_archives(sources, context, &prepared, &previous, signer.as_ref())? {
-                PlannedArchives::Nothing(reason) => {
-                    terminal::print(reason);
-                    // The previous run may have crashed after it renamed its last archive.
-                    archive::forget_finished(folder)?;
-                    return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
-                }
-                PlannedArchives::Archives(archives) => *archives,
-            };
+        let archives = match run::plan_archives(context, &prepared, &previous, signer.as_ref())? {
+            PlannedArchives::Nothing(reason) => {
+                terminal::print(reason);
+                // The previous run may have crashed after it renamed its last archive.
+                archive::forget_finished(folder)?;
+                return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
+            }
+            PlannedArchives::Archives(archives) => *archives,
+        };
         report_plan(&prepared, &archives);
         report_large_files(&archives, sources.set.archive_size);
         if self.is_dry() {
@@ -44,11 +45,13 @@ impl RunArgs {
             self.write_mapping(mapping, &prepared.content, None)?;
         } else {
             let replaced = self.is_v2 && folder.join(V2_FIRST).is_file();
-            let (signer, store) = (signer.as_ref(), store.as_ref());
+            let output = ArchiveOutput {
+                folder,
+                signer: signer.as_ref(),
+                store: store.as_ref(),
+            };
             let all = &mut prepared;
-            let packed = run::write_available_archives(
-                sources, context, all, &previous, signer, store, folder,
-            );
+            let packed = run::write_available_archives(sources, context, all, &previous, output);
             for path in packed.await? {
                 terminal::print(&path.display().to_string());
             }

@@ -26,7 +26,6 @@ impl RunArgs {
         self.explain(&prepared);
         let (store, checks_sequence) = (store.as_ref(), self.checks_sequence());
         let planned = run::plan_copy(
-            sources,
             context,
             &prepared,
             &previous,

@@ -18,7 +18,7 @@ use crate::operators::{archived_name, folder_of, index_path, template};
 use crate::platform::{BOOT_IMAGE_OFFERS, GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
 use crate::run::record::next;
-use crate::run::setup::{RunContext, Sources, V2Archives};
+use crate::run::setup::{RunContext, V2Archives};
 
 /// Whether a run to archives has something to write.
 #[derive(Debug)]
@@ -44,13 +44,12 @@ pub struct ArchivesPlan {
 ///
 /// Errors: Invalid – a member fits into no file; Internal – a file of a catalog cannot be read.
 pub fn archives(
-    sources: Sources<'_>,
     context: RunContext<'_>,
     prepared: &PreparedRun,
     previous: &PreviousRuns,
     signer: Option<&Signer>,
 ) -> Result<PlannedArchives, Error> {
-    let next = next(sources, context, prepared, previous, None)?;
+    let next = next(context, prepared, previous, None)?;
     if let Some(reason) = next.reason_to_stop() {
         return Ok(PlannedArchives::Nothing(reason));
     }
@@ -92,7 +91,7 @@ pub fn archives(
         local: &local,
         carried: &carried,
     };
-    let plan = SetPlan::new(contents, size_limit(sources.set.archive_size), signer)?;
+    let plan = SetPlan::new(contents, size_limit(prepared.archive_size), signer)?;
     let history = context.v2_archives.map(|form| {
         let of_images = content.manifests.keys().chain(content.blobs.keys());
         BlobList::new(form.history, context.now, of_images.chain(&carried))

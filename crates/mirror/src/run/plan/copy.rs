@@ -7,7 +7,7 @@ use crate::history::{MetadataStore, PreviousRuns, Pruning, step, stored};
 use crate::publish::MirrorTarget;
 use crate::run::outcome::MetadataWrites;
 use crate::run::record::next;
-use crate::run::setup::{RunContext, Sources};
+use crate::run::setup::RunContext;
 
 /// Whether a run to a target has something to copy.
 #[derive(Debug)]
@@ -32,7 +32,6 @@ pub struct CopyPlan {
 ///
 /// Errors: Conflict – the target has another sequence of the set; Invalid – its metadata is malformed; those of the target.
 pub async fn copy(
-    sources: Sources<'_>,
     context: RunContext<'_>,
     prepared: &PreparedRun,
     previous: &PreviousRuns,
@@ -43,7 +42,7 @@ pub async fn copy(
     let Some(store) = store else {
         return Ok(PlannedCopy::Copy(Box::default()));
     };
-    let next = next(sources, context, prepared, previous, Some(target))?;
+    let next = next(context, prepared, previous, Some(target))?;
     let in_target = MetadataStore::in_target(target, next.metadata.uid)?;
     let there = in_target.read().await?;
     if is_checked {

@@ -37,6 +37,10 @@ pub struct PreparedRun {
     pub notes: Vec<String>,
     /// Packages of the catalogs that break rules, with the consequence.
     pub rule_violations: Vec<String>,
+    /// Whether no run follows: the set has no storage for metadata.
+    pub(in crate::run) is_single_use: bool,
+    /// Units: GiB, as the configuration has it.
+    pub(in crate::run) archive_size: Option<u64>,
     /// Further content of archives of the peer's v2, where the run writes any.
     pub(in crate::run) v2: Option<V2Content>,
     /// Temporary files of the run.

@@ -11,14 +11,13 @@ use crate::content::LeftOut;
 use crate::history::{NextMetadata, PlannedRun, PreviousRuns};
 use crate::publish::MirrorTarget;
 use crate::run::plan::{PreparedCatalog, PreparedRun};
-use crate::run::setup::{RunContext, Sources};
+use crate::run::setup::RunContext;
 use crate::select::SelectedCatalog;
 
 /// The metadata that the prepared run records; `target` is none for archives.
 ///
 /// Errors: those of [`PreviousRuns::next`].
 pub(in crate::run) fn next(
-    sources: Sources<'_>,
     context: RunContext<'_>,
     prepared: &PreparedRun,
     previous: &PreviousRuns,
@@ -28,7 +27,7 @@ pub(in crate::run) fn next(
     let absent: Vec<_> = failed.chain(&prepared.missing).cloned().collect();
     let next = previous.next(PlannedRun {
         uid: Uuid::new_v4(),
-        is_single_use: sources.set.storage.is_none(),
+        is_single_use: prepared.is_single_use,
         timestamp: context.now,
         mirror: without_logins(&prepared.mirror),
         operators: starts(&prepared.catalogs)?,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mirror::archive::{self, ArchiveSource, Set};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
-use mirror::run::{self, CopyPlan, PlannedArchives};
+use mirror::run::{CopyPlan, PlannedArchives};
 use model::Error;
 use model::image_set::{ImageSelection, ImageSet};
 use oci::Digest;
@@ -73,14 +73,14 @@ impl World {
                 .unwrap(),
         };
         let previous = PreviousRuns::new(store.read().await?);
-        let prepared = run::prepare(setup.sources, setup.context, &previous, None).await?;
+        let prepared = setup.prepare(&previous, None).await?;
         let PlannedArchives::Archives(archives) =
-            run::plan_archives(setup.sources, setup.context, &prepared, &previous, None)?
+            setup.plan_archives(&prepared, &previous, None)?
         else {
             return Err(Error::conflict(format!("{name} is remembered already")));
         };
         let out = folder.join("out");
-        run::write_archives(setup.sources, setup.context, *archives, Some(&store), &out).await?;
+        setup.write_archives(*archives, Some(&store), &out).await?;
         Ok(out)
     }
 
@@ -112,16 +112,8 @@ impl World {
         });
         let mut target = to.target();
         target.client = client.clone();
-        let prepared =
-            run::prepare(setup.sources, setup.context, &PreviousRuns::default(), None).await?;
-        let copied = run::copy(
-            setup.sources,
-            setup.context,
-            prepared,
-            CopyPlan::default(),
-            &target,
-        )
-        .await;
+        let prepared = setup.prepare(&PreviousRuns::default(), None).await?;
+        let copied = setup.copy(prepared, CopyPlan::default(), &target).await;
         copied.map(drop)
     }
 }
