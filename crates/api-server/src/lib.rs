@@ -114,7 +114,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         insecure_policy: settings.force_insecure_policy_json,
         nmstate_service_from: settings.min_version_for_nmstate_service.0.clone(),
     };
-    let confinement = settings.confinement();
+    let confinement = Confinement::of(&settings);
     if !settings.dummy_ignition {
         check_sandbox(&confinement, &settings.work_dir).await?;
     }
@@ -141,7 +141,9 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         release_timeout: settings.release_image_timeout,
         signers,
     });
-    let offer = CurrentOffer::new(settings.offer(mirrors.as_ref()), os_images_file);
+    let mirrored = mirrors.iter().flat_map(|it| it.mirrors.sources());
+    let mirrored = mirrored.map(|source| source.location.to_owned());
+    let offer = CurrentOffer::new(settings.offer(mirrored), os_images_file);
     Ok(App::new(settings, auth, store, discovery, install, offer))
 }
 

@@ -17,8 +17,10 @@ use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::files::{MAX_UPLOADS, UPLOADS_OF_OWNER};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
-use crate::server_settings::UNSENT_BYTES;
 use crate::settings::Settings;
+
+/// Bytes of an answer that the kernel buffers for a client that does not read: without a bound, up to 4 MiB for each.
+pub(crate) const UNSENT_BYTES: u32 = 256 * 1024;
 
 /// Bounds of operations of administrators.
 const ADMINISTRATORS: &str = "administrators alone";

@@ -1,20 +1,16 @@
 //! Metrics of installations, under the names and labels that dashboards of the assisted installer read.
 //!
-//! Most follow from the difference that a committed change makes, in one place (`changes`). Labels have values out of
+//! Most follow from the difference that a committed change makes, in one place (`app/cluster_store/measured.rs`). Labels have values out of
 //! closed sets, so that no cluster or host has series of its own; names of images are the exception, and series of
 //! images are dropped when they are idle.
 //!
 //! Source: assisted-service, internal/metrics/metricsManager.go.
-
-mod changes;
 
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use service::metrics::DeclaredMetric;
-
-pub(crate) use changes::of_change;
 
 /// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +24,7 @@ enum MetricKind {
 /// A metric of installations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Metric {
-    name: &'static str,
+    pub(crate) name: &'static str,
     kind: MetricKind,
     labels: &'static [&'static str],
     help: &'static str,
@@ -141,10 +137,11 @@ pub(crate) fn declare() {
 /// One value of a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Measurement {
-    metric: Metric,
-    labels: Vec<(&'static str, String)>,
+    pub(crate) metric: Metric,
+    /// Names and values.
+    pub(crate) labels: Vec<(&'static str, String)>,
     /// One for a counter.
-    value: f64,
+    pub(crate) value: f64,
 }
 
 impl Metric {

@@ -13,6 +13,7 @@ use service::tls::{CertificateFiles, CertificateSetting, TlsConfig};
 
 use crate::app::offer::parse_os_images;
 use crate::auth::{KeyTexts, LocalKeys};
+use crate::limits;
 use crate::settings::{AuthType, BaseUrl, FileBackend, Settings, SslMode};
 
 /// Optional mount of a live boot image.
@@ -21,9 +22,6 @@ const LIVE_ISO: &str = "/data/livecd.iso";
 const COREOS_INSTALLER: &str = "/data/coreos-installer";
 /// Offset and magic of the volume descriptor of an ISO image.
 const ISO_MAGIC: (u64, &[u8]) = (0x8001, b"CD001");
-
-/// Bytes of an answer that the kernel buffers for a client that does not read: without a bound, up to 4 MiB for each.
-pub(crate) const UNSENT_BYTES: u32 = 256 * 1024;
 
 /// TLS of the API, if it is served so.
 fn tls(settings: &Settings) -> Option<TlsConfig> {
@@ -41,7 +39,7 @@ impl ServerSettings for Settings {
         let tls = tls(self);
         let address = SocketAddr::new(self.api_listen_address, self.api_listen_port);
         vec![Listen {
-            unsent_bytes: Some(UNSENT_BYTES),
+            unsent_bytes: Some(limits::UNSENT_BYTES),
             ..Listen::new(address, tls)
                 .with(&self.http)
                 .at(&self.base_url())
@@ -87,7 +85,7 @@ impl ServerSettings for Settings {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        crate::limits::limits(self)
+        limits::limits(self)
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -681,27 +681,12 @@ impl Settings {
 }
 
 impl Settings {
-    /// Confinement of programs out of images.
-    pub(crate) fn confinement(&self) -> crate::install::Confinement {
-        crate::install::Confinement {
-            launcher: sandbox::Launcher::own(),
-            limits: sandbox::SandboxLimits {
-                memory_bytes: self.installer_memory_limit,
-                processes: self.installer_process_limit,
-                disk_bytes: self.installer_disk_limit,
-                time: self.installer_time_limit,
-            },
-            strict: self.installer_sandbox == SandboxMode::Strict,
-        }
-    }
-
-    /// Installable releases and images. Mirrored locations need no credentials in pull secrets.
-    pub(crate) fn offer(&self, mirrors: Option<&crate::install::RegistryMirrors>) -> rules::Offer {
+    /// Installable releases and images. `mirrored` locations need no credentials in pull secrets.
+    pub(crate) fn offer(&self, mirrored: impl Iterator<Item = String>) -> rules::Offer {
         let mut platform_versions = self.openshift_versions.0.clone();
         platform_versions.extend(self.platform_versions.0.clone());
         let mut public_registries = self.public_container_registries.0.clone();
-        let sources = mirrors.iter().flat_map(|mirrors| mirrors.mirrors.sources());
-        public_registries.extend(sources.map(|source| source.location.to_owned()));
+        public_registries.extend(mirrored);
         rules::Offer {
             releases: self.release_images.0.clone(),
             release_registries: self.release_image_registries.0.clone(),

@@ -6,6 +6,7 @@
 mod cache;
 mod host_changes;
 mod load;
+mod measured;
 mod pending_refresh;
 mod refresh;
 mod save;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::failure::{PreparationFailure, blocking};
 use super::launch::Launch;
 use super::output_tail::{TAIL_LINES, tail};
+use crate::settings::{SandboxMode, Settings};
 
 /// Time for the guard to kill a program.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,6 +26,22 @@ pub struct Confinement {
     pub limits: SandboxLimits,
     /// `INSTALLER_SANDBOX`: refuse programs if this machine lacks a mechanism.
     pub strict: bool,
+}
+
+impl Confinement {
+    /// The confinement of the settings.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self {
+            launcher: Launcher::own(),
+            limits: SandboxLimits {
+                memory_bytes: settings.installer_memory_limit,
+                processes: settings.installer_process_limit,
+                disk_bytes: settings.installer_disk_limit,
+                time: settings.installer_time_limit,
+            },
+            strict: settings.installer_sandbox == SandboxMode::Strict,
+        }
+    }
 }
 
 /// A program to run.

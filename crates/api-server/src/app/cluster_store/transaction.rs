@@ -16,6 +16,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::load::LoadedSnapshot;
+use super::measured;
 use super::pending_refresh::RefreshHandle;
 use super::{ClusterStore, StoredSnapshot};
 use crate::app::request;
@@ -23,7 +24,7 @@ use crate::blocking;
 use crate::db::hosts::{HostKey, HostLookup};
 use crate::db::{self, tx};
 use crate::db::{clusters, hosts, locks};
-use crate::measurements::{self, Measurement};
+use crate::measurements::Measurement;
 
 /// Longest queue of changes for one cluster: each holds its request's body in memory.
 pub(crate) const MAX_WAITING: usize = 1024;
@@ -326,7 +327,7 @@ impl ClusterStore {
             decide(&mut change)
         })?;
         let due = change.refresh == Refresh::Due;
-        let measured = measurements::of_change(&before.stored, &change, &self.installer_image);
+        let measured = measured::of_change(&before.stored, &change, &self.installer_image);
         let stored = self.save(&mut tx, lock_scope, &before, change).await?;
         if !request::commit(tx).await? {
             return Ok(Some(CommittedChange {

@@ -16,18 +16,18 @@ use rules::host::metric_events::HARDWARE;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
+use super::{ClusterTransaction, StoredSnapshot};
+use crate::measurements::{
     CLUSTER_VALIDATION_CHANGED, CLUSTER_VALIDATION_FAILED, DISK_SYNC, HOST_CORES, HOST_DISK,
     HOST_NIC, HOST_RAM, HOST_VALIDATION_CHANGED, HOST_VALIDATION_FAILED, HOSTS, IMAGE_PULL,
     INSTALLATION_SECONDS, INSTALLATION_STARTED, Measurement, PHASE_SECONDS,
 };
-use crate::app::{ClusterTransaction, StoredSnapshot};
 
 /// Label of an image that the server did not ask for: agents may name any.
 const OTHER_IMAGE: &str = "other";
 
 /// Measurements of a change, to be recorded after its commit. `installer_image` is the one of agent steps.
-pub(crate) fn of_change(
+pub(super) fn of_change(
     before: &StoredSnapshot,
     change: &ClusterTransaction,
     installer_image: &str,
