@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use service::{Error, ResultExt as _};
+use service::{Error, ResultExt as _, file, runtime};
 use supervisor::DataDirectory;
 use supervisor::{UpState, ready};
 
 use crate::terminal;
-use service::runtime;
 
 /// Prints the services that run on the data directory.
 ///
@@ -15,12 +14,10 @@ use service::runtime;
 pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
     let directory = DataDirectory::new(data)?;
     let doing = format!("reading the state of {}", directory.root().display());
-    let text = std::fs::read(directory.state()).map_err(|_| {
-        Error::new(
-            doing.clone(),
-            "not running, or not ready yet: `atoll up` starts it",
-        )
-    })?;
+    let Some(text) = file::read(&directory.state())? else {
+        let reason = "not running, or not ready yet: `atoll up` starts it";
+        return Err(Error::new(doing, reason));
+    };
     let state: UpState = serde_json::from_slice(&text).doing(|| doing.clone())?;
     let not_ready = runtime::block_on(show(&state))??;
     if not_ready.is_empty() {

@@ -10,7 +10,7 @@ use doctor::{
     SiteFacts, SiteProbe,
 };
 use oci_client::{Credentials, Login};
-use service::{Error, ResultExt as _};
+use service::{Error, ResultExt as _, file};
 use supervisor::{DB_NAME, DB_USER, DataDirectory, ServiceName, UpState};
 use url::Url;
 
@@ -43,12 +43,10 @@ struct RunningInstallation {
 pub fn site(dir: &Path) -> Result<SiteFacts, Error> {
     let directory = DataDirectory::new(Some(dir.to_owned()))?;
     let doing = || format!("reading the site in {}", dir.display());
-    let text = std::fs::read(directory.state()).map_err(|_| {
-        Error::new(
-            doing(),
-            "no .env of a pod, and no running `atoll up`: name another folder with --dir",
-        )
-    })?;
+    let Some(text) = file::read(&directory.state())? else {
+        let reason = "no .env of a pod, and no running `atoll up`: name another folder with --dir";
+        return Err(Error::new(doing(), reason));
+    };
     let state: UpState = serde_json::from_slice(&text).doing(doing)?;
     let installation = RunningInstallation {
         secrets: SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate()),
