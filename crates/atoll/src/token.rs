@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use api_server::Settings;
 use clap::{Args, Subcommand};
+use credentials::log_in;
 use service::{Error, ResultExt as _};
 
 use crate::terminal;
 use crate::web_address::web_text;
-use credentials::log_in;
 
 /// Units: days. A century, which clocks and formats of all clients can represent.
 const MAX_DAYS: i64 = 36_500;

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use model::versions::OpenshiftVersion;
 use serde::Serialize;
+use service::file;
+use service::runtime;
 use service::{Error, ResultExt as _};
 use site::mirrored_releases::{release_images, releases, versions};
 
 use crate::catalog::RegistryAccessArgs;
 use crate::terminal;
-use service::file;
-use service::runtime;
 
 const DOING: &str = "listing versions";
 const FILE_MODE: u32 = 0o644;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use etcd::ObservedMember;
+use etcd::quorum::{MemberId, MembershipGoal};
 use model::node_replacement::ReplacementKind;
 use serde::{Deserialize, Serialize};
 
 use super::view::{KubernetesView, ReplacementView};
-use etcd::ObservedMember;
-use etcd::quorum::{MemberId, MembershipGoal};
 
 /// Name and address of a control node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use kube::core::DynamicObject;
-use model::Error;
-use serde::Deserialize;
-use serde_json::Value;
-
 use kubernetes::{
     CONFIG_MAPS, ETCDS, KubernetesCluster, ListedHost, ListedMachine, ListedNode,
     MACHINE_CONFIG_POOLS, NodeAddress, OperatorView, SECRETS, member,
 };
+use model::Error;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{HostView, KubernetesView, MachineView, NodeView, RolloutView};
 

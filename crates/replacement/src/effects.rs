@@ -1,5 +1,10 @@
 //! Effects of the steps.
 
+use etcd::quorum::{MemberRole, MembershipChange, successor};
+use etcd::{
+    EtcdEndpoint, EtcdError, EtcdRefusal, MAX_SNAPSHOT_BYTES, SnapshotError, check_snapshot,
+    save_snapshot,
+};
 use serde_json::Value;
 
 use super::case::ReplacementCase;
@@ -12,11 +17,6 @@ use super::store::OpenReplacement;
 use super::template::{installed_host, record_template};
 use super::view::ReplacementView;
 use super::world::{RecordKind, WorldError};
-use etcd::quorum::{MemberRole, MembershipChange, successor};
-use etcd::{
-    EtcdEndpoint, EtcdError, EtcdRefusal, MAX_SNAPSHOT_BYTES, SnapshotError, check_snapshot,
-    save_snapshot,
-};
 
 /// A failed effect.
 #[derive(Debug, thiserror::Error)]

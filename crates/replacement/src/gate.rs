@@ -1,5 +1,7 @@
 //! Gates: conditions that are read live, and again right before each change.
 
+use etcd::AlarmKind;
+use etcd::quorum::{MembershipChange, QuorumRefusal, decide_change};
 use model::node_replacement::ReplacementKind;
 use serde::Serialize;
 
@@ -7,8 +9,6 @@ use super::case::ReplacementCase;
 use super::progress::ReplacementProgress;
 use super::step::StepId;
 use super::view::{KubernetesView, PowerState, ReplacementView};
-use etcd::AlarmKind;
-use etcd::quorum::{MembershipChange, QuorumRefusal, decide_change};
 
 /// A condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
-
-use crate::{MachineSide, NodeHardware, NodePlace, PowerState, WorldError};
 use redfish::{
     self, BmcAccess, BmcError, BmcEvent, BmcJob, BmcRunner, BmcTarget, BootJob, BootMedium,
     FenceJob, FinishJob, PowerStateJob, RedfishConnector, observation_timing,
 };
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::{MachineSide, NodeHardware, NodePlace, PowerState, WorldError};
 
 /// The BMCs of a replacement.
 ///

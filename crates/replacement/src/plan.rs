@@ -1,5 +1,6 @@
 //! The plan: which steps follow, computed from observations.
 
+use etcd::quorum::VoterCount;
 use model::node_replacement::{ReplacementKind, ReplacementStepState};
 
 use super::case::ReplacementCase;
@@ -7,7 +8,6 @@ use super::gate::{self, GateContext, GateId, GateRefusal};
 use super::progress::ReplacementProgress;
 use super::step::{self, CompletionContext, StepId, StepUndo};
 use super::view::ReplacementView;
-use etcd::quorum::VoterCount;
 
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+use etcd::SnapshotFile;
+use etcd::quorum::MemberId;
 use model::node_replacement::{ReplacementKind, ReplacementState, TwoVoterWindow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,8 +13,6 @@ use serde_json::Value;
 use super::case::{ReplacementCase, ReplacementRequest};
 use super::csr::{CsrKind, ExpectedNode};
 use super::step::StepId;
-use etcd::SnapshotFile;
-use etcd::quorum::MemberId;
 
 /// Format of the journal.
 pub(super) const FORMAT: u32 = 1;

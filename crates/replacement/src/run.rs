@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use etcd::quorum::{MemberId, MemberRole, MembershipChange, decide_change};
+use etcd::{EtcdCluster, EtcdError, EtcdView};
 use futures_util::future;
 use model::node_replacement::ReplacementState;
 
@@ -24,8 +26,6 @@ use super::store::{OpenReplacement, ReplacementStore};
 use super::view::{PowerState, ReplacementView};
 use super::wait::{StepPatience, StepWait, waiting_for};
 use super::world::{KubernetesSide, MachineSide, NodeHardware};
-use etcd::quorum::{MemberId, MemberRole, MembershipChange, decide_change};
-use etcd::{EtcdCluster, EtcdError, EtcdView};
 
 /// Most decisions about certificate requests in a journal.
 const MAX_CSR_ENTRIES: usize = 500;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use etcd::quorum::MemberRole;
 use model::node_replacement::ReplacementKind;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,6 @@ use super::csr;
 use super::gate::GateId;
 use super::progress::ReplacementProgress;
 use super::view::{KubernetesView, PowerState, ReplacementView};
-use etcd::quorum::MemberRole;
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use chrono::DateTime;
+use etcd::quorum::{MemberId, MemberRole};
+use etcd::{
+    AlarmKind, EndpointStatus, EtcdMember, EtcdView, MemberAlarm, MemberHealth, ObservedMember,
+};
 use model::node_replacement::{ReplacementKind, ReplacementStepState};
 use serde_json::{Value, json};
 
@@ -16,10 +20,6 @@ use super::progress::{
 use super::step::{self, StepId};
 use super::view::{
     HostView, KubernetesView, MachineView, NodeView, PowerState, ReplacementView, RolloutView,
-};
-use etcd::quorum::{MemberId, MemberRole};
-use etcd::{
-    AlarmKind, EndpointStatus, EtcdMember, EtcdView, MemberAlarm, MemberHealth, ObservedMember,
 };
 
 fn address(number: u64) -> IpAddr {

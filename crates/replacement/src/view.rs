@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use etcd::EtcdView;
+use etcd::quorum::MemberRole;
+use kubernetes::CertificateRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::case::NodePlace;
-use etcd::EtcdView;
-use etcd::quorum::MemberRole;
-use kubernetes::CertificateRequest;
 
 /// Power of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,12 +3,12 @@
 //! Every operation is idempotent: a run that was killed repeats the last one.
 
 use async_trait::async_trait;
+use kubernetes::CertificateRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::case::{NodePlace, ReplacementCase};
 use super::view::{KubernetesView, PowerState};
-use kubernetes::CertificateRequest;
 
 /// A failed operation.
 #[derive(Debug, thiserror::Error)]

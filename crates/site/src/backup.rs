@@ -110,6 +110,12 @@ pub fn verify(file: &Path, observe: SiteObserver<'_>) -> Result<(), Error> {
     verified(file, observe).map(drop)
 }
 
+fn report_previous(kept: Option<PathBuf>, observe: SiteObserver<'_>) {
+    if let Some(kept) = kept {
+        observe(SiteEvent::PreviousKept(&kept));
+    }
+}
+
 fn verified(file: &Path, observe: SiteObserver<'_>) -> Result<Verified, Error> {
     let backup = Verified::new(file)?;
     let is_saved = match backup.index.heading.kind {

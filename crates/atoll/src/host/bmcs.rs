@@ -6,11 +6,11 @@ use clap::Args;
 use host_records::{MAX_FILE, RecordFile};
 use host_records::{RecordedBmc, recorded_bmcs};
 use redfish::{BmcEvent, BmcJob, BmcRunner, BmcTarget, RedfishConnector, RedfishTiming};
+use service::runtime;
 use service::{CancellationToken, Error, ResultExt as _};
 
 use super::input::{self, ApiGroupsArgs};
 use crate::terminal;
-use service::runtime;
 
 /// Longest text of a BMC in a table. Units: characters.
 const MAX_CELL: usize = 60;

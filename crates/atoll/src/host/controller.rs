@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use host_controller::{HostController, HostReport};
 use service::logs::{self, LogFormat};
+use service::runtime;
 use service::{Error, ResultExt as _, shutdown};
 
 use super::bmcs::connector;
 use crate::catalog::table::table;
 use crate::cluster_args::ClusterArgs;
 use crate::terminal;
-use service::runtime;
 
 const DOING: &str = "controlling the hosts";
 

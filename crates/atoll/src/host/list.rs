@@ -5,12 +5,12 @@ use std::time::SystemTime;
 use clap::Args;
 use kubernetes::ListedHost;
 use model::time::Timestamp;
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use crate::catalog::table::table;
 use crate::cluster_args::ClusterArgs;
 use crate::terminal;
-use service::runtime;
 
 /// Arguments of `list`.
 #[derive(Debug, Clone, Args)]

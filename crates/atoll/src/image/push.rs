@@ -11,12 +11,12 @@ use model::size::mib;
 use oci::{Descriptor, Digest, Manifest, Reference, live_image};
 use oci_client::Client;
 use oci_client::client::BlobSource;
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use super::{open, sha256_of};
 use crate::catalog::RegistryAccessArgs;
 use crate::terminal;
-use service::runtime;
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -8,10 +8,10 @@ use clap::Args;
 use kubernetes::{KubernetesCluster, PendingRequest};
 use replacement::{CsrApproval, CsrKind, CsrRefusal, ExpectedNode, decide_csrs};
 use service::Error;
+use service::runtime;
 
 use crate::cluster_args::ClusterArgs;
 use crate::terminal;
-use service::runtime;
 
 /// Interval of looking for requests.
 const POLL: Duration = Duration::from_secs(5);

@@ -6,13 +6,13 @@ use clap::Args;
 use etcd::quorum::MemberRole;
 use etcd::{EtcdCluster, EtcdEndpoint, MAX_SNAPSHOT_BYTES, SnapshotFile, save_snapshot};
 use model::size::mib;
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use super::etcd::EtcdArgs;
 use crate::cluster_args::ClusterArgs;
 use crate::output_format::FormatArgs;
 use crate::terminal;
-use service::runtime;
 
 /// Arguments of `backup`.
 #[derive(Debug, Clone, Args)]

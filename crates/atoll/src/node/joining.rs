@@ -10,11 +10,11 @@ use ignition::node::ConnectionFile;
 use ignition::{NodeConfig, SpecVersion};
 use kubernetes::NodeConfigSource;
 use service::Error;
+use service::runtime;
 
 use super::input;
 use crate::cluster_args::ClusterArgs;
 use crate::terminal;
-use service::runtime;
 
 /// Names of nodes, which are names of hosts, too: Linux takes 64 characters.
 const NODE_NAME: NameForm = NameForm {

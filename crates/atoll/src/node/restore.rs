@@ -13,13 +13,13 @@ use etcd::{
     EtcdAddress, EtcdCluster, EtcdSurvivor, EtcdSurvivors, EtcdView, SnapshotFile, check_snapshot,
 };
 use model::size::mib;
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use super::etcd::{EtcdArgs, observe_elected};
 use crate::catalog::table::table;
 use crate::cluster_args::ClusterArgs;
 use crate::terminal;
-use service::runtime;
 
 const DOING: &str = "restoring etcd";
 const POLL: Duration = Duration::from_secs(3);

@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use credentials::secrets;
+use service::file;
 use service::{Error, ResultExt as _};
 
 use super::password;
 use crate::terminal;
-use credentials::secrets;
-use service::file;
 
 /// Mode of a new file: hashes can be brute-forced.
 const OWNER_ONLY: u32 = 0o600;

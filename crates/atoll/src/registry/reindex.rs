@@ -7,11 +7,11 @@ use blob_store::DiskStore;
 use blob_store::disk::AdoptionProgress;
 use clap::Args;
 use reqwest::Method;
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use super::remote::{self, RemoteAccess};
 use crate::terminal;
-use service::runtime;
 
 /// Interval of progress updates.
 const POLL: Duration = Duration::from_millis(500);

@@ -13,12 +13,12 @@ use oci::Digest;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use super::remote::{self, RemoteAccess};
 use crate::output_format::FormatArgs;
 use crate::terminal;
-use service::runtime;
 
 /// Interval of progress requests to a running registry.
 const POLL: Duration = Duration::from_secs(1);

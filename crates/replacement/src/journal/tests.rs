@@ -3,6 +3,7 @@ use std::fs;
 use std::path::Path;
 
 use chrono::DateTime;
+use etcd::quorum::MemberId;
 use faults::{Campaign, DONE, FOLDER};
 use model::node_replacement::{ReplacementKind, ReplacementState};
 use proptest::prelude::*;
@@ -12,7 +13,6 @@ use crate::case::{NodePlace, ReplacementCase, ReplacementRequest};
 use crate::progress::{ReplaceStepOutcome, ReplacementEvent, StepIntent};
 use crate::step::StepId;
 use crate::store::ReplacementStore;
-use etcd::quorum::MemberId;
 
 fn request() -> ReplacementRequest {
     ReplacementRequest {

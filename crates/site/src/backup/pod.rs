@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use service::settings::{env_lines, not_a_line};
@@ -16,7 +16,7 @@ use super::reader::Verified;
 use super::swap::{StagedFolder, is_vacant};
 use super::writer::{BackupWriter, Owner, private, rewound, temporary};
 use super::{Restored, content, walk};
-use crate::event::{SiteEvent, SiteObserver};
+use crate::event::SiteObserver;
 use crate::pod::PROXY;
 use crate::pod::proxy_settings::PROXY_FOLDER;
 use crate::podman;
@@ -235,9 +235,9 @@ pub(super) fn restore(
     fs::remove_file(&dump).doing("loading the database")?;
     // The folder is swapped last: its presence marks an installation, and a crash before leaves complete volumes.
     for staged in new {
-        report_previous(staged.swap()?, observe);
+        super::report_previous(staged.swap()?, observe);
     }
-    report_previous(new_folder.swap()?, observe);
+    super::report_previous(new_folder.swap()?, observe);
     Ok(Restored::Pod(folder))
 }
 
@@ -263,12 +263,6 @@ fn open_folders(folder: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-pub(super) fn report_previous(kept: Option<PathBuf>, observe: SiteObserver<'_>) {
-    if let Some(kept) = kept {
-        observe(SiteEvent::PreviousKept(&kept));
-    }
 }
 
 fn refuse_running(volumes: &[&str]) -> Result<(), Error> {

@@ -137,7 +137,7 @@ pub(super) fn restore(
     if let Some(lock) = lock {
         lock.release();
     }
-    super::pod::report_previous(kept, observe);
+    super::report_previous(kept, observe);
     let variables = directory.user_variables();
     Ok(Restored::Up {
         root: root.to_owned(),

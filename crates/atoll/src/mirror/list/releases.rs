@@ -7,13 +7,13 @@ use clap::Args;
 use model::image_set::ReleaseKind;
 use oci::{Reference, Tag};
 use semver::Version;
+use service::runtime;
 use service::{Error, ResultExt as _};
 
 use crate::catalog::Opener;
 use crate::mirror::registry_args::SourceRegistryArgs;
 use crate::mirror::release_args::UpdateArgs;
 use crate::terminal;
-use service::runtime;
 
 /// Repository of published releases. Source: oc-mirror, `list releases`.
 const RELEASES: &str = "quay.io/openshift-release-dev/ocp-release";
