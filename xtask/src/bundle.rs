@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
     use crate::cargo::cargo;
@@ -81,18 +81,21 @@ mod tests {
     /// Compiled twice: the catalog server has no SQLite reader.
     const COMPILED_TWICE: &str = "catalog";
 
-    /// The features of each crate in builds of `packages`, by name and version.
-    fn features(packages: &[&str]) -> BTreeMap<String, String> {
+    /// The features of each crate in builds of `packages`, by name and version: a crate that macros use, too, is compiled for
+    /// each of both.
+    fn features(packages: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
         let mut command = cargo(&["tree", "--locked", "--edges", "normal"]);
         command.args(["--prefix", "none", "--no-dedupe", "--format", "{p}|{f}"]);
         for package in packages {
             command.args(["--package", package]);
         }
         let tree = String::from_utf8(output(&mut command).unwrap()).unwrap();
-        let crates = tree.lines().filter_map(|line| line.split_once('|'));
-        crates
-            .map(|(package, features)| (package.to_owned(), features.to_owned()))
-            .collect()
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (package, features) in tree.lines().filter_map(|line| line.split_once('|')) {
+            let all = found.entry(package.to_owned()).or_default();
+            all.insert(features.to_owned());
+        }
+        found
     }
 
     #[test]
@@ -108,7 +111,7 @@ mod tests {
             let name = package.split(' ').next().unwrap();
             assert!(
                 name == COMPILED_TWICE || features == others,
-                "{package} has the features {features} in images and {others} in {PROGRAM}: name them all in the \
+                "{package} has the features {features:?} in images and {others:?} in {PROGRAM}: name them all in the \
                  root Cargo.toml, or it and all that depends on it are compiled twice"
             );
         }
