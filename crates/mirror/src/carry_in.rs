@@ -38,7 +38,7 @@ pub enum CarriedIn<R> {
     Published { outcome: Box<RunOutcome>, kept: R },
 }
 
-/// Publishes a set. `decide` hears of images that are pruned, and may empty the plan; `keep` stores the results before they
+/// Publishes a set. `decide` gets the plan of a pruning, and may empty it; `keep` stores the results before they
 /// are recorded. `checks_sequence`: whether the set has to follow the one in the registry's metadata.
 ///
 /// Errors: Conflict – another sequence comes first; Invalid – an archive is damaged; those of the registry, of `decide` and of

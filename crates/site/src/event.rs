@@ -6,7 +6,7 @@ use bundle::BundleManifest;
 use mirror::progress::RunProgress;
 use mirror::run::RunOutcome;
 
-/// Hears of each event.
+/// Receives each event.
 pub type SiteObserver<'a> = &'a dyn Fn(SiteEvent<'_>);
 
 /// Something that happened, or is being done.

@@ -27,7 +27,7 @@ use service::{Error, ResultExt as _};
 use crate::event::{BundleSignature, SiteEvent, SiteObserver, SiteWork};
 use crate::pod::compose::ComposeProject;
 use crate::pod::folder::{self, NewPod, PodAccess};
-use crate::pod::{lifecycle, proxy_settings};
+use crate::pod::{REGISTRY, lifecycle, proxy_settings};
 use answers::Answers;
 use archives::BundledSet;
 use local_registry::LocalRegistry;
@@ -38,7 +38,6 @@ use version_change::VersionChange;
 
 /// Units: bytes. Between two reports of a verification.
 const PROGRESS_BYTES: u64 = 64 << 20;
-const REGISTRY: &str = "registry";
 const RELEASE_IMAGES: &str = "RELEASE_IMAGES";
 
 /// The bundle, the folder and the options of an installation.
@@ -62,7 +61,7 @@ pub struct InstallRequest {
 
 /// Questions and reports while a bundle is installed.
 pub trait Dialogue {
-    /// Hears of an event.
+    /// Receives an event.
     fn report(&self, event: SiteEvent<'_>);
 
     /// The name of this host for users and machines; `known` is an address or name of it.
@@ -77,7 +76,7 @@ pub trait Dialogue {
 }
 
 /// A pod that was installed.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct InstalledPod {
     pub manifest: BundleManifest,
     /// Its folder.

@@ -42,7 +42,7 @@ pub(crate) struct ChildProgram {
     pub(crate) grace: Duration,
     /// Sink of its output.
     pub(crate) sink: OutputSink,
-    /// Hears of its failures.
+    /// Receives its failures.
     pub(crate) observer: SupervisorObserver,
 }
 

@@ -9,11 +9,10 @@ use service::Error;
 use crate::service_name::ServiceName;
 use crate::up_state::UpState;
 
-/// Hears of each event, on any thread.
+/// Receives each event, on any thread.
 pub type SupervisorObserver = Arc<dyn Fn(SupervisorEvent<'_>) + Send + Sync>;
 
 /// Something that happened.
-#[derive(Debug)]
 pub enum SupervisorEvent<'a> {
     /// The database of a killed run was stopped.
     StaleDatabaseStopped,
@@ -57,8 +56,7 @@ pub enum SupervisorEvent<'a> {
     Stopped,
 }
 
-/// The services that are ready.
-#[derive(Debug)]
+/// The services that are ready. Not `Debug`: the link is a secret.
 pub struct ReadyReport<'a> {
     /// Since the start of the database.
     pub after: Duration,

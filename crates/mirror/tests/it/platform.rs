@@ -13,7 +13,7 @@ use oci::Digest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::runs::{Setup, of_platform, push, reference, unpack};
+use crate::runs::{Setup, push, reference, setup, unpack};
 use crate::server::Server;
 use crate::site::Site;
 
@@ -112,13 +112,11 @@ impl Platform {
     }
 
     pub(crate) fn setup<'a>(&'a self, set: &'a ImageSet, progress: &'a RunProgress) -> Setup<'a> {
-        of_platform(
-            &self.registry,
-            set,
-            &self.sources,
-            self.folder.path(),
-            progress,
-        )
+        let setup = setup(&self.registry, set, self.folder.path(), progress);
+        setup.with(|sources, _| {
+            sources.platform = &self.sources;
+            sources.with_attached = false;
+        })
     }
 
     /// Packs new content into `dest`; whether there is any.

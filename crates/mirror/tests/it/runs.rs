@@ -8,7 +8,6 @@ use mirror::config::{self, Configuration};
 use mirror::deletion::{self, DeletionPlan};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::operators::OpenedCatalog;
-use mirror::platform::ReleaseSources;
 use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
 use mirror::run::{
@@ -212,33 +211,11 @@ pub(crate) fn setup<'a>(
     workspace: &'a Path,
     progress: &'a RunProgress,
 ) -> Setup<'a> {
-    with_platform(source, set, &source.platform, workspace, progress)
-}
-
-/// As [`setup()`], with other releases of the platform, and without attached artifacts.
-pub(crate) fn of_platform<'a>(
-    source: &'a Server,
-    set: &'a ImageSet,
-    platform: &'a ReleaseSources,
-    workspace: &'a Path,
-    progress: &'a RunProgress,
-) -> Setup<'a> {
-    let setup = with_platform(source, set, platform, workspace, progress);
-    setup.with(|sources, _| sources.with_attached = false)
-}
-
-fn with_platform<'a>(
-    source: &'a Server,
-    set: &'a ImageSet,
-    platform: &'a ReleaseSources,
-    workspace: &'a Path,
-    progress: &'a RunProgress,
-) -> Setup<'a> {
     Setup {
         sources: Sources {
             client: &source.client,
             set,
-            platform,
+            platform: &source.platform,
             skip_missing: false,
             with_attached: true,
         },

@@ -149,7 +149,10 @@ mod tests {
         fn report(&self, _: SiteEvent<'_>) {}
 
         fn host(&self, _: Option<&str>) -> Result<String, Error> {
-            Err(Error::new("asking for the host name", "nobody is there"))
+            Err(Error::new(
+                "asking for the host name",
+                "there is no terminal",
+            ))
         }
 
         fn allows_pruning(&self, _: &Pruning) -> Result<bool, Error> {

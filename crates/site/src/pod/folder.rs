@@ -84,8 +84,8 @@ pub struct NewPod {
     pub login: bool,
 }
 
-/// Rights of the users.
-#[derive(Debug, Clone)]
+/// Rights of the users. Not `Debug`: the link is a secret.
+#[derive(Clone)]
 pub struct PodAccess {
     /// In words.
     pub rights: &'static str,

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 
+use ::mirror::carry_in::Consent;
 use ::mirror::history::Pruning;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::MirrorTarget;
@@ -15,23 +16,23 @@ const LISTED: usize = 20;
 impl RunArgs {
     /// Reports the pruning plan and asks for confirmation; `--skip-pruning` empties the plan.
     ///
-    /// Errors: Conflict – the plan is large and not confirmed.
+    /// Errors: the answer cannot be read.
     pub(super) async fn confirm_pruning(
         &self,
         pruning: &mut Pruning,
         progress: &RunProgress,
-    ) -> Result<(), model::Error> {
+    ) -> Result<Consent, model::Error> {
         if pruning.is_empty() {
-            return Ok(());
+            return Ok(Consent::Given);
         }
-        let images = pruning.images;
         // Images that left the set stay until `delete` removes them, as with oc-mirror v2.
         if self.skip_pruning || self.is_v2 {
             terminal::notice(&format!(
-                "pruning skipped: {images} images that left the image set are kept"
+                "pruning skipped: {} images that left the image set are kept",
+                pruning.images
             ));
             *pruning = Pruning::default();
-            return Ok(());
+            return Ok(Consent::Given);
         }
         // The progress line must not overwrite the prompt.
         progress.rest();
@@ -39,21 +40,16 @@ impl RunArgs {
             terminal::notice(&line);
         }
         if !pruning.needs_consent() || self.prune {
-            return Ok(());
+            return Ok(Consent::Given);
         }
         let failed = |e: io::Error| model::Error::internal("reading the answer", e);
         let asked = tokio::task::spawn_blocking(ask_to_prune).await;
-        if asked
-            .map_err(|e| failed(io::Error::other(e)))?
-            .map_err(failed)?
-        {
-            return Ok(());
-        }
-        let reason = format!(
-            "{images} images would be pruned, which may be a mistake in the configuration: \
-             --prune deletes them, --skip-pruning keeps them; nothing was changed"
-        );
-        Err(model::Error::conflict(reason))
+        let asked = asked.map_err(|e| failed(io::Error::other(e)))?;
+        Ok(if asked.map_err(failed)? {
+            Consent::Given
+        } else {
+            Consent::Withheld
+        })
     }
 
     /// Writes the pruning plan of a dry run.
@@ -72,6 +68,15 @@ impl RunArgs {
         ));
         Ok(())
     }
+}
+
+/// The error of a run whose pruning is not consented to.
+pub(super) fn withheld(pruning: &Pruning) -> model::Error {
+    let images = pruning.images;
+    model::Error::conflict(format!(
+        "{images} images would be pruned, which may be a mistake in the configuration: \
+         --prune deletes them, --skip-pruning keeps them; nothing was changed"
+    ))
 }
 
 /// A pruning plan, in words.

@@ -10,6 +10,7 @@ use ::mirror::run::{self, PlannedCopy, PlannedPublication, RunContext, Sources};
 
 use super::error::RunError;
 use super::flags::RunArgs;
+use super::prune::withheld;
 use super::report::{report, report_failures};
 use crate::terminal;
 
@@ -49,8 +50,10 @@ impl RunArgs {
             }
             return report_failures(&prepared.failed, &prepared.unread, &prepared.left_out);
         }
-        self.confirm_pruning(&mut plan.pruning, context.progress)
-            .await?;
+        let consent = self.confirm_pruning(&mut plan.pruning, context.progress);
+        if consent.await? == Consent::Withheld {
+            return Err(withheld(&plan.pruning).into());
+        }
         let mut outcome = run::copy(sources, context, prepared, plan, target).await?;
         let manifests = self.keep(context, &outcome.results)?;
         outcome.record(target).await?;
@@ -78,10 +81,8 @@ impl RunArgs {
         if self.is_dry() {
             return self.plan_unpacking(context, set, target).await;
         }
-        let decide = async |pruning: &mut Pruning| {
-            self.confirm_pruning(pruning, context.progress).await?;
-            Ok(Consent::Given)
-        };
+        let decide =
+            async |pruning: &mut Pruning| self.confirm_pruning(pruning, context.progress).await;
         let keep = |results: &_| self.keep(context, results);
         let checks_sequence = self.checks_sequence();
         let carried = carry_in::publish(set, target, context, checks_sequence, decide, keep);
@@ -91,7 +92,7 @@ impl RunArgs {
                 Ok(())
             }
             CarriedIn::Published { outcome, kept } => report(&outcome, &kept),
-            CarriedIn::Withheld(_) => Ok(()),
+            CarriedIn::Withheld(pruning) => Err(withheld(&pruning).into()),
         }
     }
 
