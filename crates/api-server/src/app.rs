@@ -27,6 +27,7 @@ pub(crate) mod install_config;
 pub(crate) mod installation;
 pub(crate) mod installed_nodes;
 pub(crate) mod ipxe;
+mod job_runner;
 mod job_work;
 pub(crate) mod jobs;
 pub(crate) mod links;
@@ -61,11 +62,13 @@ pub(crate) use cluster_store::{ClusterStore, ClusterTransaction, Scope, StoredSn
 pub(crate) use heartbeats::Heartbeats;
 pub(crate) use site_checks::remote_services;
 
+use ::preparation::InstallContext;
 use access::AccessControl;
 use agent::Agents;
 use audit::{AuditQueue, AuditRecords};
 use bmc_boots::BmcBoots;
 use change_stream::ChangeStreams;
+use cluster_files::FileStore;
 use clusters::Clusters;
 use declarations::Declarations;
 use discovery_files::DiscoveryFiles;
@@ -99,8 +102,6 @@ use crate::auth::Authentication;
 use crate::carry_in::CarryIn;
 use crate::db::Database;
 use crate::discovery::DiscoveryOptions;
-use crate::files::FileStore;
-use crate::install::InstallContext;
 use crate::settings::Settings;
 
 /// The state of the application, as a list of parts: nothing else reaches them all. Cloning is cheap.

@@ -10,11 +10,12 @@ mod verify;
 
 use std::path::PathBuf;
 
+use cluster_files::make_folder;
+use preparation::RegistryAccess;
+
 pub(crate) use self::publish::PublishedArchives;
 pub(crate) use self::target::PublicationTarget;
 
-use crate::files::make_folder;
-use crate::install::RegistryAccess;
 use crate::settings::Settings;
 
 /// The folder of archives, and the registry that they are published to.

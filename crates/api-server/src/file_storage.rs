@@ -1,11 +1,11 @@
 //! The storage backend of files, by the settings.
 
 use ::bucket::S3Options;
+use cluster_files::{FileQuotas, FileStore};
 use secrecy::ExposeSecret as _;
 use service::settings::Secret;
 use service::{Error, ResultExt as _};
 
-use crate::files::{FileQuotas, FileStore};
 use crate::settings::{FileBackend, Settings};
 
 impl Settings {

@@ -10,16 +10,13 @@ mod carry_in;
 mod db;
 pub mod discovery;
 mod file_storage;
-pub mod files;
 mod http;
-pub mod install;
 mod limits;
 mod measurements;
 mod openapi;
 pub mod operations;
 mod rehearse;
 mod routes;
-mod secrets;
 mod server_settings;
 pub mod settings;
 mod tasks;
@@ -27,6 +24,8 @@ mod tasks;
 use std::path::Path;
 use std::process::ExitCode;
 
+use preparation::{Confinement, RegistryAccess, RegistryMirrors, Signers};
+use sandbox::{Launcher, SandboxLimits};
 use service::health::Health;
 use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::Running;
@@ -36,7 +35,7 @@ use uuid::Uuid;
 use app::App;
 use app::offer::{self, CurrentOffer};
 pub use db::database_probe;
-use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
+use settings::SandboxMode;
 pub use settings::{AuthType, Settings};
 
 /// Starts the server; the database may become available later.
@@ -86,7 +85,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
     let auth = auth::Authentication::open(&settings)
         .await
         .doing("reading the keys of AUTH_TYPE")?;
-    let keyring = secrets::Keyring::open(settings.secrets_key_file.as_deref()).await?;
+    let keyring = sealing::Keyring::open(settings.secrets_key_file.as_deref()).await?;
     let store = file_storage::open(&settings).await?.sealing_with(keyring);
     let service_ca = settings
         .service_ca_cert_path
@@ -100,7 +99,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
     };
     let bundles = [
         settings.mirror_ca_path.as_path(),
-        Path::new(install::SYSTEM_CA_BUNDLE),
+        Path::new(preparation::SYSTEM_CA_BUNDLE),
     ];
     let mirrors = RegistryMirrors::load(&settings.registries_conf_path, &bundles)
         .doing("reading REGISTRIES_CONF_PATH")?;
@@ -114,7 +113,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         insecure_policy: settings.force_insecure_policy_json,
         nmstate_service_from: settings.min_version_for_nmstate_service.0.clone(),
     };
-    let confinement = Confinement::of(&settings);
+    let confinement = confinement(&settings);
     if !settings.dummy_ignition {
         check_sandbox(&confinement, &settings.work_dir).await?;
     }
@@ -123,7 +122,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         Signers::load(keyring, stores, mirror_ca.as_deref())
     });
     let signers = signers.transpose().doing("reading RELEASE_KEYRING")?;
-    let install = install::InstallContext::new(install::InstallOptions {
+    let install = preparation::InstallContext::new(preparation::InstallOptions {
         store: store.clone(),
         dummy_ignition: settings.dummy_ignition,
         invoker: settings.install_invoker.clone(),
@@ -140,11 +139,26 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         time_limit: settings.prepare_for_installation_timeout,
         release_timeout: settings.release_image_timeout,
         signers,
+        on_cache_event: measurements::count_cache_event,
     });
     let mirrored = mirrors.iter().flat_map(|it| it.mirrors.sources());
     let mirrored = mirrored.map(|source| source.location.to_owned());
     let offer = CurrentOffer::new(settings.offer(mirrored), os_images_file);
     Ok(App::new(settings, auth, store, discovery, install, offer))
+}
+
+/// The confinement of the settings.
+fn confinement(settings: &Settings) -> Confinement {
+    Confinement {
+        launcher: Launcher::own(),
+        limits: SandboxLimits {
+            memory_bytes: settings.installer_memory_limit,
+            processes: settings.installer_process_limit,
+            disk_bytes: settings.installer_disk_limit,
+            time: settings.installer_time_limit,
+        },
+        strict: settings.installer_sandbox == SandboxMode::Strict,
+    }
 }
 
 /// Logs the missing mechanisms of the sandbox; in strict mode a missing one is an error.
@@ -175,7 +189,10 @@ async fn check_sandbox(confinement: &Confinement, folder: &Path) -> Result<(), E
         Some(missing) if confinement.strict => {
             let (name, remedy) = (missing.mechanism.name(), missing.mechanism.remedy());
             let reason = format!("{name} is missing and INSTALLER_SANDBOX is strict: {remedy}");
-            Err(Error::new(doing, install::PreparationFailure::new(reason)))
+            Err(Error::new(
+                doing,
+                preparation::PreparationFailure::new(reason),
+            ))
         }
         _ => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! Limits of the API server for its clients.
 
+use cluster_files::{MAX_UPLOADS, UPLOADS_OF_OWNER};
 use kubernetes::{MAX_REPORT_BYTES, MAX_RESPONSE_BYTES, MAX_RESPONSE_VALUES};
 use redfish::BMC_CONCURRENCY;
 use rules::bounds;
@@ -14,7 +15,6 @@ use crate::app::{
     installed_nodes, jobs, manifests, operators, os_images, release_images,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
-use crate::files::{MAX_UPLOADS, UPLOADS_OF_OWNER};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
 use crate::settings::Settings;

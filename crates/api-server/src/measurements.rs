@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use preparation::InstallerCacheEvent;
 use service::metrics::DeclaredMetric;
 
 /// Kind of a metric.
@@ -181,6 +182,21 @@ impl Measurement {
             }
         }
     }
+}
+
+/// Counts an event of the installer cache.
+pub(crate) fn count_cache_event(event: &InstallerCacheEvent) {
+    let word = |is: bool| if is { "true" } else { "false" };
+    let counted = match event {
+        InstallerCacheEvent::LookedUp {
+            minor_version,
+            is_hit,
+        } => RELEASE_CACHE.count(&[minor_version, word(*is_hit)]),
+        InstallerCacheEvent::Evicted { is_success } => {
+            RELEASE_CACHE_EVICTION.count(&[word(*is_success)])
+        }
+    };
+    counted.record();
 }
 
 /// Measures the file system of `folder`; blocks.

@@ -5,7 +5,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use model::Error;
-use model::jobs::{RehearsalFault, RehearsalOptions, RehearsalParams, RehearsalProfile};
+use model::jobs::{
+    JobCreateParams, RehearsalFault, RehearsalOptions, RehearsalParams, RehearsalProfile,
+};
 use rehearsal::{
     FAULTS, InstallerApi, PROFILES, Pace, PlayOptions, RehearsalProgress, RehearsalReport,
     RehearsalRequest, Script, SiteFinding,
@@ -14,6 +16,7 @@ use service::CancellationToken;
 use service::server::HttpSettings;
 use tokio::sync::oneshot;
 
+use crate::blocking;
 use crate::settings::{AuthType, BaseUrl, FileBackend, Settings};
 
 /// Speed-up over real time. At a hundred times real time an installation takes about 15 seconds, of which most is work of
@@ -22,6 +25,7 @@ const SPEEDUP: f64 = 100.0;
 /// Time without any change after which a state counts as final, at least: the server judges every half second.
 const QUIET: Duration = Duration::from_secs(5);
 const JUDGING: Duration = Duration::from_millis(500);
+const READING: &str = "reading a site";
 /// Connections to the database.
 const CONNECTIONS: u32 = 4;
 
@@ -32,10 +36,41 @@ pub(crate) enum ReadSite {
     Mistake(SiteFinding),
 }
 
+/// The parameters of a rehearsal as they are stored: without secrets, which it does not need.
+///
+/// Errors: Invalid.
+pub(crate) async fn checked(params: JobCreateParams) -> Result<JobCreateParams, Error> {
+    let JobCreateParams {
+        kind, rehearsal, ..
+    } = params;
+    let mut rehearsal = rehearsal
+        .ok_or_else(|| Error::invalid("rehearsal", "is required for a job of this kind"))?;
+    blocking::run(READING, move || {
+        if let ReadSite::Mistake(finding) = read_site(&rehearsal)? {
+            return Err(Error::invalid("site", finding.observed));
+        }
+        if !rehearsal.site.is_empty() {
+            let redacted = rehearsal::redacted(&rehearsal.site);
+            rehearsal.site = redacted.map_err(into_domain)?;
+        }
+        Ok(JobCreateParams {
+            kind,
+            rehearsal: Some(rehearsal),
+            ..JobCreateParams::default()
+        })
+    })
+    .await
+}
+
 /// Reads the site of `params`.
 ///
-/// Blocking: a site may have megabytes. Errors: Invalid – another member; TooLarge.
-pub(crate) fn read_site(params: &RehearsalParams) -> Result<ReadSite, Error> {
+/// Errors: Invalid – another member; TooLarge.
+pub(crate) async fn read(params: RehearsalParams) -> Result<ReadSite, Error> {
+    blocking::run(READING, move || read_site(&params)).await
+}
+
+/// Blocking: a site may have megabytes.
+fn read_site(params: &RehearsalParams) -> Result<ReadSite, Error> {
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let request = RehearsalRequest {
         site: given(&params.site),

@@ -149,7 +149,7 @@ impl ServerSettings for Settings {
         }
         problems_of_os_images(self, &mut report);
         if let Some(path) = &self.release_keyring
-            && let Err(error) = crate::install::keyring(path)
+            && let Err(error) = preparation::keyring(path)
         {
             report("RELEASE_KEYRING", error.chain());
         }

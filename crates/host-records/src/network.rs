@@ -26,12 +26,12 @@ mod keyfile;
 mod links;
 mod schema;
 
-pub use rules::network::static_network::NetworkFile;
+pub use static_network::NetworkFile;
 
 use located_yaml::Position;
 use located_yaml::v1_1::Value;
 use located_yaml::v1_2::from_yaml;
-use rules::network::static_network::{keyfiles, problems};
+use static_network::{keyfiles, problems};
 
 use crate::check::finding::FindingList;
 use crate::check::shape::{self, ShapeMode};

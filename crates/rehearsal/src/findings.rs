@@ -1,7 +1,7 @@
 //! Findings of a cluster's record: the causes of `explain`, or the validations of servers without it.
 
+use declarations::site::SiteFinding;
 use model::explain::{Cause, CauseStatus, Explanation, SubjectKind};
-use rules::declarations::site::SiteFinding;
 use serde_json::Value;
 
 use crate::api::RequestRefusal;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use declarations::site::SiteFinding;
 use host_sim::{Hardware, Simulation, SimulationPlan};
 use model::explain::Explanation;
 use model::host::HostRole;
 use reqwest::Method;
-use rules::declarations::site::SiteFinding;
 use serde_json::{Value, json};
 
 use crate::Error;

@@ -14,8 +14,8 @@ mod request;
 mod sample;
 mod script;
 
+pub use declarations::site::SiteFinding;
 pub use host_sim::{FAULTS, HostFaultKind, InstallationProfile, PROFILES, Pace};
-pub use rules::declarations::site::SiteFinding;
 
 pub use api::InstallerApi;
 pub use error::Error;

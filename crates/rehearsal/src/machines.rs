@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
+use declarations::site::{
+    AutomaticFamilies, HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost,
+};
 use host_sim::{
     DEFAULT_MTU, Disk, Hardware, HostFault, HostRoute, InstallationProfile, Network, Nic, Role,
     default_route, mac,
@@ -10,9 +13,6 @@ use host_sim::{
 use ipnet::{IpNet, Ipv4Net};
 use model::expected_hosts::DiskHints;
 use model::host::HostRole;
-use rules::declarations::site::{
-    AutomaticFamilies, HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost,
-};
 use serde_json::Value;
 
 use crate::Error;
@@ -463,7 +463,7 @@ mod tests {
         let text = crate::sample::site(profile);
         let text = text.split("\n---\n").next().unwrap();
         let text = text.replacen("replicas: 1", &masters, 1);
-        rules::declarations::site::parse(&text.replacen("replicas: 0", &workers, 1)).unwrap()
+        declarations::site::parse(&text.replacen("replicas: 0", &workers, 1)).unwrap()
     }
 
     #[test]
@@ -480,7 +480,7 @@ mod tests {
                 "hostPrefix: 23\n  - cidr: fd01::/48\n    hostPrefix: 64",
             )
             .replace("- 172.30.0.0/16", "- 172.30.0.0/16\n  - fd02::/112");
-        let site = rules::declarations::site::parse(&text).unwrap();
+        let site = declarations::site::parse(&text).unwrap();
         let machines = of_site(&site, Some(profile), "seed").unwrap();
         for machine in &machines {
             let addresses = &machine.nics[0].addresses;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use declarations::site::SiteFinding;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use host_sim::Pace;
-use rules::declarations::site::SiteFinding;
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;

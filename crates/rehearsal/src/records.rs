@@ -1,11 +1,10 @@
 //! Records of an installation on the server: cluster and infra-env.
 
+use declarations::site::SiteFinding;
 use host_sim::Hardware;
 use host_sim::image::BootConfig;
 use model::ids::ClusterId;
 use reqwest::Method;
-use rules::declarations::declaration;
-use rules::declarations::site::SiteFinding;
 use serde_json::Value;
 
 use crate::api::{InstallerApi, accepted};
@@ -30,7 +29,7 @@ impl CreatedRecords {
         version: &str,
     ) -> Result<Result<(), SiteFinding>, Error> {
         let wanted = &script.site.declaration;
-        let params = match declaration::cluster_params(wanted, version) {
+        let params = match declarations::cluster_params(wanted, version) {
             Ok(params) => params,
             Err(error) => return Ok(Err(refused(&error))),
         };
@@ -49,7 +48,7 @@ impl CreatedRecords {
             }
         }
         let cluster: ClusterId = self.cluster.parse().map_err(Error::server)?;
-        let params = match declaration::infra_env_params(wanted, Some(cluster), version) {
+        let params = match declarations::infra_env_params(wanted, Some(cluster), version) {
             Ok(params) => params,
             Err(error) => return Ok(Err(refused(&error))),
         };

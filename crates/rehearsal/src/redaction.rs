@@ -15,7 +15,7 @@ const LOGIN: &str = "cmVoZWFyc2FsOnJlaGVhcnNhbA==";
 ///
 /// Errors: Invalid – it is not YAML.
 pub fn redacted(site: &str) -> Result<String, Error> {
-    let documents = rules::declarations::declaration::documents("site", site);
+    let documents = declarations::documents("site", site);
     let documents = documents.map_err(|error| Error::invalid("site", error.chain()))?;
     let documents = documents.iter().map(ConfigNode::to_json);
     // Their records name secrets, and nothing reads them.
@@ -89,7 +89,7 @@ mod tests {
             ---\nkind: Secret\ndata: {password: hidden}\n---\nkind: AgentConfig\nhosts: [{hostname: b}]\n";
         let found = redacted(site).unwrap();
         assert!(!found.contains("hidden"), "{found}");
-        let documents = rules::declarations::declaration::documents("site", &found).unwrap();
+        let documents = declarations::documents("site", &found).unwrap();
         let documents: Vec<Value> = documents.iter().map(ConfigNode::to_json).collect();
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[0]["proxy"]["httpsProxy"], "http://proxy:1/");

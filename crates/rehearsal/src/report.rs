@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use rules::declarations::site::{SiteFinding, is_consequence};
+use declarations::site::{SiteFinding, is_consequence};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 

@@ -76,13 +76,8 @@ mod tests {
     #[test]
     fn sites_of_profiles_have_no_mistakes() {
         for profile in PROFILES {
-            let site = rules::declarations::site::parse(&site(profile)).unwrap();
-            assert_eq!(
-                rules::declarations::site::check(&site),
-                [],
-                "{}",
-                profile.name
-            );
+            let site = declarations::site::parse(&site(profile)).unwrap();
+            assert_eq!(declarations::site::check(&site), [], "{}", profile.name);
             let count: usize = profile.machines.iter().sum();
             assert_eq!(site.hosts.len(), count);
         }

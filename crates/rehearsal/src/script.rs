@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use declarations::site::{self, Site, SiteFinding};
 use host_sim::{Hardware, HostFault, InstallationProfile, Network, add_faults, choose};
-use rules::declarations::site::{self, Site, SiteFinding};
 
 use crate::request::{RehearsalRequest, RequestBounds};
 use crate::{Error, machines, sample};

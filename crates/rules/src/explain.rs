@@ -11,12 +11,9 @@ mod states;
 mod tests;
 pub mod validations;
 
-use std::collections::HashMap;
-
 use model::cluster::ClusterStatus;
 use model::explain::{ExplainedSubject, Explanation, ExplanationOutcome, SubjectKind};
 use model::host::HostStatus;
-use model::ids::HostId;
 use model::infra_env::InfraEnv;
 use model::time::Timestamp;
 
@@ -32,11 +29,7 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::host_state::HostState;
 use crate::snapshot::host_texts::HostTexts;
 
-/// Longest list of causes of one explanation.
-pub const MAX_CAUSES: usize = 1000;
-
-/// Times at which validations began to fail, as events record them: by host, none for the cluster's own, and by id.
-pub type FailureTimes = HashMap<(Option<HostId>, String), Timestamp>;
+pub use causes::{FailureTimes, MAX_CAUSES};
 
 /// Whether an explanation belongs to the list of problems: work within its time does not.
 pub fn is_problem(explanation: &Explanation) -> bool {

@@ -1,13 +1,19 @@
-//! JSON of agents, read as the peer's service reads it.
+//! JSON for and of agents; theirs is read as the peer's service reads it.
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Most objects of a record that is read as a tree, and most values: an object takes up to 700 bytes, a value 32.
 const OBJECTS_LIMIT: usize = 1 << 16;
 const VALUES_LIMIT: usize = 1 << 20;
+
+/// A record as the argument of a step.
+pub(crate) fn text(record: &impl Serialize) -> Option<String> {
+    serde_json::to_string(record).ok()
+}
 
 /// The text with the replacement character for each half of a surrogate pair, as Go's reader has it, and for NUL, which
 /// no database stores: firmware tables hold such bytes. Source: RFC 8259, 8.2.

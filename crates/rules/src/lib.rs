@@ -5,13 +5,12 @@
 //! same snapshot, policy and time give the same result.
 //!
 //! Modules know those before them alone: `versions`, `input`, `snapshot`, `event`, `hardware`, `host`, `network`,
-//! `operators`, `explain`, `cluster`, `steps`, `declarations`.
+//! `operators`, `explain`, `cluster`, `steps`, `install_config`, `manifests`.
 
 #[cfg(test)]
 mod arbitrary;
 pub mod bounds;
 pub mod cluster;
-pub mod declarations;
 pub mod event;
 pub mod explain;
 #[cfg(test)]
@@ -19,9 +18,11 @@ mod fixtures;
 pub mod hardware;
 pub mod host;
 pub mod input;
+pub mod install_config;
 #[cfg(test)]
 mod journey;
 pub mod json_text;
+pub mod manifests;
 pub mod network;
 pub mod operators;
 pub mod policy;

@@ -4,6 +4,6 @@ pub mod connectivity;
 pub(crate) mod free_addresses;
 pub mod managed_domains;
 pub(crate) mod networking;
-pub mod static_network;
+pub mod static_networks;
 pub mod vip_leases;
 pub(crate) mod vip_mac;

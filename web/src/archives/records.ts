@@ -110,3 +110,7 @@ export function isActive({ state }: Job): boolean {
 export function isLatest({ id, kind, archives }: Job, newestFirst: Job[]): boolean {
   return newestFirst.find((job) => job.kind === kind && job.archives === archives)?.id === id;
 }
+
+export function isRehearsal({ kind }: Job): boolean {
+  return kind === "rehearsal";
+}

@@ -4,11 +4,10 @@ import { Card, CardBody, CardTitle } from "@patternfly/react-core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router-dom-v5-compat";
 import { StatusLabel } from "../components/status";
-import { isRehearsal } from "../rehearsal/records";
 import { stateText } from "../rehearsal/states";
 import { JobProgress } from "./job_progress";
 import { useJobs } from "./jobs";
-import { isActive } from "./records";
+import { isActive, isRehearsal } from "./records";
 
 export function RunningJob() {
   const { t } = useTranslation();

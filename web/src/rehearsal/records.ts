@@ -1,7 +1,5 @@
 // Rehearsals of installations: records of the installer API.
 
-import type { Job } from "../archives/records";
-
 export const OPTIONS = "/rehearsal-options";
 
 /** Larger site files are refused. Units: bytes. */
@@ -53,8 +51,4 @@ export interface RehearsalFault {
 export interface RehearsalOptions {
   profiles: RehearsalProfile[];
   faults: RehearsalFault[];
-}
-
-export function isRehearsal({ kind }: Job): boolean {
-  return kind === "rehearsal";
 }

@@ -21,7 +21,8 @@ const ORDER: &[&str] = &[
     "explain",
     "cluster",
     "steps",
-    "declarations",
+    "install_config",
+    "manifests",
 ];
 /// They may know all: the root re-exports, the others are for tests.
 const FREE: &[&str] = &["lib", "arbitrary", "fixtures", "journey", "samples"];

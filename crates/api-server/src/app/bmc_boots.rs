@@ -6,6 +6,7 @@
 mod eject;
 mod networks;
 mod progress;
+mod reporter;
 mod run;
 mod targets;
 mod upkeep;
@@ -33,7 +34,8 @@ use crate::db::{Database, tx};
 use crate::settings::Settings;
 pub(crate) use progress::ERROR_LENGTH;
 use progress::PendingProgress;
-use run::{BmcBootRequest, BmcBootRun, StopReason};
+use reporter::{BmcBootRun, StopReason};
+use run::BmcBootRequest;
 pub(crate) use targets::{ADDRESS_BYTES, CREDENTIAL_BYTES, MAX_BMCS, NAME_BYTES};
 use upkeep::{LockHolder, MissingHolders};
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cluster_files::FileStore;
 use model::Error;
 use model::cluster::{
     Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams, PlatformType,
@@ -13,6 +14,7 @@ use model::hardware::PreflightHardwareRequirements;
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
+use preparation::InstallContext;
 use rules::InstallationPolicy;
 use rules::NewEvent;
 use rules::Snapshot;
@@ -35,8 +37,6 @@ use crate::blocking;
 use crate::db::clusters::{self, ClusterFilter, ListedRow};
 use crate::db::{self, Database, OwnedSecret, tx};
 use crate::db::{check_ins, hosts, locks};
-use crate::files::FileStore;
-use crate::install::InstallContext;
 use crate::measurements::CLUSTER_CREATIONS;
 
 /// Bound of the web UI's settings of a cluster. Units: bytes.
@@ -438,21 +438,6 @@ pub(crate) async fn hosts_of_cluster(
         Err(Error::NotFound { .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
-}
-
-/// The pull secret of a cluster.
-pub(super) async fn pull_secret(
-    db: &Database,
-    id: ClusterId,
-) -> Result<secrecy::SecretString, Error> {
-    let found = tx("read pull secret", async || {
-        let mut connection = db.pool()?.acquire().await?;
-        clusters::pull_secret(&mut connection, &db.keys().await, id).await
-    })
-    .await?;
-    found
-        .map(Into::into)
-        .ok_or_else(|| Error::not_found("cluster", id))
 }
 
 /// Platforms that suit a cluster's hosts.

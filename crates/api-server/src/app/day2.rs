@@ -6,6 +6,7 @@ use model::Error;
 use model::cluster::{Cluster, DisconnectedClusterCreateParams, ImportClusterParams};
 use model::host::{Host, HostKind, HostRole, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use preparation::day2;
 use rules::HostState;
 use rules::Snapshot;
 use rules::cluster::Trigger as ClusterTrigger;
@@ -19,7 +20,6 @@ use super::installation::trigger;
 use super::steps::ignition_access;
 use super::{ClusterStore, ClusterTransaction, Scope, request};
 use crate::auth::Caller;
-use crate::install::{self, day2};
 
 /// Lets an installed cluster accept further hosts.
 ///
@@ -121,7 +121,7 @@ impl Hosts {
         let access = ignition_access(&self.db, &host.record, certificates).await?;
         let config = day2::pointer(&snapshot.cluster, host, &access)?;
         Ok(NodeIgnition {
-            name: install::file_name(&host.record),
+            name: preparation::file_name(&host.record),
             content: config.to_json(),
             access,
         })

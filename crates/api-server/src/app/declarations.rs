@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
+use declarations::{ApplyPlan, CurrentState, Declaration, FileText};
 use model::Error;
 use model::cluster::Cluster;
 use model::declaration::{AppliedDeclaration, DeclaredChange};
 use model::expected_hosts::ExpectedHost;
 use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::InfraEnv;
-use rules::declarations::declaration::{self, ApplyPlan, CurrentState, Declaration, FileText};
 use secrecy::ExposeSecret as _;
 
 use super::ClusterStore;
 use super::access::{AccessControl, PathIds};
-use super::clusters::{Clusters, pull_secret};
+use super::clusters::Clusters;
 use super::expected_hosts::{ExpectedHosts, expected_list};
 use super::infra_envs::{self, InfraEnvs};
 use super::install_config::update_install_config;
 use super::offer::CurrentOffer;
+use super::preparation::pull_secret;
 use super::request::{self, RequestProperties};
 use crate::auth::Caller;
 use crate::db::{Database, clusters, tx};
@@ -65,7 +66,7 @@ impl Declarations {
         files: &[FileText],
         version: &str,
     ) -> Result<AppliedDeclaration, Error> {
-        let wanted = declaration::parse(files)?;
+        let wanted = declarations::parse(files)?;
         let applied = async {
             let Some(cluster) = self.declared_cluster(caller, &wanted).await? else {
                 return Box::pin(self.create_declared(caller, &wanted, version)).await;
@@ -86,7 +87,7 @@ impl Declarations {
         id: InfraEnvId,
         files: &[FileText],
     ) -> Result<AppliedDeclaration, Error> {
-        let wanted = declaration::parse(files)?;
+        let wanted = declarations::parse(files)?;
         let infra_env = infra_envs::infra_env(&self.db, id).await?;
         let cluster = self.store.stored(cluster_of(&infra_env)?).await?;
         let cluster = cluster.snapshot.cluster.clone();
@@ -111,7 +112,7 @@ impl Declarations {
             infra_env: Some(infra_env),
             expected: expected_list(&self.db, id).await?,
         };
-        declaration::print(&declaration::declare(target.state()))
+        declarations::print(&declarations::declare(target.state()))
     }
 
     /// The cluster of the declared name and domain among those of the caller; none if there is none.
@@ -179,12 +180,12 @@ impl Declarations {
             Some(release) if version.is_empty() => release.version.as_str(),
             _ => version,
         };
-        let params = declaration::cluster_params(wanted, version)?;
+        let params = declarations::cluster_params(wanted, version)?;
         let is_dry_run = request::is_dry_run();
         // All parts are checked before the first is written.
         let cluster = as_dry_run(Box::pin(self.clusters.register(caller, params.clone()))).await?;
         let env_version = cluster.openshift_version.clone();
-        let env_params = declaration::infra_env_params(wanted, None, &env_version)?;
+        let env_params = declarations::infra_env_params(wanted, None, &env_version)?;
         as_dry_run(Box::pin(
             self.infra_envs.register(caller, env_params.clone()),
         ))
@@ -194,7 +195,7 @@ impl Declarations {
             infra_env: None,
             expected: None,
         };
-        let plan = declaration::plan(wanted, state, &params.pull_secret)?;
+        let plan = declarations::plan(wanted, state, &params.pull_secret)?;
         check_parts(&cluster, &plan)?;
         let created = |field: &str, name: &str| DeclaredChange {
             field: field.to_owned(),
@@ -218,7 +219,7 @@ impl Declarations {
             return Ok(result);
         }
         let cluster = self.clusters.register(caller, params).await?.id;
-        let env_params = declaration::infra_env_params(wanted, Some(cluster), &env_version)?;
+        let env_params = declarations::infra_env_params(wanted, Some(cluster), &env_version)?;
         let infra_env = self.infra_envs.register(caller, env_params).await?.id;
         self.apply_parts(
             caller,
@@ -255,7 +256,7 @@ impl Declarations {
         };
         let id = target.cluster.id;
         let known_secret = pull_secret(&self.db, id).await?;
-        let plan = declaration::plan(wanted, target.state(), known_secret.expose_secret())?;
+        let plan = declarations::plan(wanted, target.state(), known_secret.expose_secret())?;
         let mut result = AppliedDeclaration {
             cluster_id: Some(id),
             infra_env_id: target.infra_env.as_ref().map(|one| one.id),
@@ -267,7 +268,7 @@ impl Declarations {
         let Some(infra_env) = &target.infra_env else {
             // Left by an interrupted request, or deleted.
             let version = target.cluster.openshift_version.clone();
-            let params = declaration::infra_env_params(wanted, Some(id), &version)?;
+            let params = declarations::infra_env_params(wanted, Some(id), &version)?;
             result.created = true;
             if let Some(update) = &plan.cluster {
                 as_dry_run(Box::pin(self.clusters.update(id, update))).await?;
@@ -330,7 +331,7 @@ fn check_parts(cluster: &Cluster, plan: &ApplyPlan) -> Result<(), Error> {
     }
     if let Some(overrides) = &plan.overrides {
         rules::cluster::update::accepts_changes(cluster)?;
-        rules::declarations::install_config::check(overrides)?;
+        rules::install_config::check(overrides)?;
     }
     Ok(())
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use cluster_files::{FileStore, Object};
 use model::Error;
 use model::cluster::{Cluster, ClusterStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
 use super::ClusterStore;
 use super::hosts::Hosts;
-use crate::files::{FileStore, Object};
-use crate::install;
 
 /// Kubeconfig with the certificate authorities of the API and the ingress.
 pub(crate) const KUBECONFIG: &str = "kubeconfig";
@@ -85,7 +84,7 @@ impl ClusterFiles {
                 "host {id} is not bound to a cluster"
             )));
         };
-        let name = install::file_name(&host);
+        let name = preparation::file_name(&host);
         match self.files.get(cluster, &name).await {
             Ok(object) => Ok((name, object)),
             Err(Error::NotFound { .. }) => Err(Error::conflict(format!(

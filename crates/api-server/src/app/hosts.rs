@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster_files::FileStore;
 use model::Error;
 use model::host::{Host, HostStatus, HostUpdateParams};
 use model::ids::{HostId, InfraEnvId};
@@ -14,7 +15,6 @@ use super::logs::LogSource;
 use super::{ClusterStore, ClusterTransaction, Heartbeats, Scope, render, request};
 use crate::db::hosts::{self, HostRow};
 use crate::db::{Database, RecordPage, tx};
-use crate::files::FileStore;
 
 /// Statuses in which a host must not be deleted: its disks are being written.
 const BEING_INSTALLED: &[HostStatus] = &[

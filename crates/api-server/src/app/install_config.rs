@@ -10,7 +10,6 @@ use super::preparation::Preparations;
 use super::redacted_files::{redacted_install_config, sees_secrets_of_cluster};
 use super::{ClusterStore, ClusterTransaction, Scope};
 use crate::auth::Caller;
-use crate::install;
 
 impl Preparations {
     /// The install-config of a cluster as it is now, as JSON: with its overrides and its pull secret.
@@ -28,7 +27,7 @@ impl Preparations {
             ));
         }
         let input = self.input(&stored).await?;
-        install::install_config(&self.install, &input)
+        preparation::install_config(&self.install, &input)
     }
 
     /// The same, as a caller sees it.
@@ -56,7 +55,7 @@ pub(crate) async fn update_install_config(
     overrides: &str,
 ) -> Result<(), Error> {
     let decide = |change: &mut ClusterTransaction| {
-        let new = rules::declarations::install_config::update(&mut change.snapshot, overrides)?;
+        let new = rules::install_config::update(&mut change.snapshot, overrides)?;
         change.events.extend(new);
         change.refresh();
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster_files::{FileStore, KEPT_BY_RESET, LOGS};
 use model::Error;
 use model::cluster::{
     Cluster, ClusterCredentials, ClusterFinalizingProgress, ClusterStatus, CompletionParams,
@@ -9,6 +10,7 @@ use model::cluster::{
 use model::events::EventSeverity;
 use model::ids::ClusterId;
 use model::operators::OperatorStatus;
+use preparation::kubeconfig;
 use rules::NewEvent;
 use rules::cluster::Trigger;
 use serde_json::Value;
@@ -16,8 +18,6 @@ use serde_json::Value;
 use super::events::Events;
 use super::files::{self, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
 use super::{ClusterStore, ClusterTransaction, Scope, render, request};
-use crate::files::{FileStore, KEPT_BY_RESET, LOGS};
-use crate::install::kubeconfig;
 
 /// Member of a completion's data in which the controller reports operators.
 const OPERATORS_REPORT: &str = "CLUSTER_OPERATORS_REPORT";

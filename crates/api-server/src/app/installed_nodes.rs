@@ -17,6 +17,7 @@ use model::node_replacement::{
     NodeReplacement, NodeReplacementPlan, ReplacementPlanParams, ReplacementState,
 };
 use net::resolve::Resolver;
+use preparation::kubeconfig::read_kubeconfig;
 use replacement::NodeBmcs;
 use replacement::{
     NodePlace, ReplacementProgress, ReplacementRequest, ReplacementWorld, StepPatience, observe,
@@ -26,7 +27,6 @@ use tokio::sync::Semaphore;
 
 use super::bmc_boots::redfish_connector;
 use super::files::{ClusterFiles, KUBECONFIG};
-use crate::install::kubeconfig::read_kubeconfig;
 use crate::settings::Settings;
 
 /// Installed clusters that are read at a time: each takes 300 MiB if its responses are made for it.

@@ -8,13 +8,11 @@ use model::jobs::{JobCreateParams, JobKind, JobProgress, RehearsalFinding, Rehea
 use rehearsal::{RehearsalProgress, RehearsalReport};
 
 use super::jobs::Jobs;
-use crate::blocking;
 use crate::carry_in::PublishedArchives;
 use crate::db::jobs::{JobEnd, JobResult};
 use crate::db::{schema, tx};
 use crate::rehearse::{self, ReadSite};
 
-const READING: &str = "reading a site";
 /// Findings of a result: those of more hosts repeat them.
 const FINDINGS: usize = 1000;
 
@@ -110,8 +108,7 @@ impl Jobs {
         let params = params.rehearsal.clone().unwrap_or_default();
         let is_of_profile = params.site.is_empty();
         let profile = params.profile.clone();
-        let read = blocking::run(READING, move || rehearse::read_site(&params)).await?;
-        let script = match read {
+        let script = match rehearse::read(params).await? {
             ReadSite::Script(script) => *script,
             ReadSite::Mistake(finding) => {
                 return Ok(rehearsed(profile, &RehearsalReport::of_data(vec![finding])));
@@ -159,32 +156,6 @@ impl Jobs {
         })
         .await
     }
-}
-
-/// The parameters of a rehearsal as they are stored: without secrets, which it does not need.
-///
-/// Errors: Invalid.
-pub(super) async fn checked_rehearsal(params: JobCreateParams) -> Result<JobCreateParams, Error> {
-    let JobCreateParams {
-        kind, rehearsal, ..
-    } = params;
-    let mut rehearsal = rehearsal
-        .ok_or_else(|| Error::invalid("rehearsal", "is required for a job of this kind"))?;
-    blocking::run(READING, move || {
-        if let ReadSite::Mistake(finding) = rehearse::read_site(&rehearsal)? {
-            return Err(Error::invalid("site", finding.observed));
-        }
-        if !rehearsal.site.is_empty() {
-            let redacted = rehearsal::redacted(&rehearsal.site);
-            rehearsal.site = redacted.map_err(rehearse::into_domain)?;
-        }
-        Ok(JobCreateParams {
-            kind,
-            rehearsal: Some(rehearsal),
-            ..JobCreateParams::default()
-        })
-    })
-    .await
 }
 
 /// Mistakes of the site are a result, and no failure of the job.

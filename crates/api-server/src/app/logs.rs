@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster_files::{FileStore, GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
 use model::Error;
 use model::cluster::Cluster;
 use model::events::{EventCategory, EventSeverity};
@@ -16,7 +17,6 @@ use super::events::Events;
 use super::owners::file_owner;
 use super::{ClusterStore, ClusterTransaction, Scope, render};
 use crate::db::{Database, EventFilter};
-use crate::files::{FileStore, GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
 
 /// Bound of the events in an archive of all logs: the newest.
 const EVENTS_LIMIT: i64 = 50_000;

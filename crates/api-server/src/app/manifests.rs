@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use cluster_files::{FileStore, GENERATED_MANIFESTS, Object, USER_MANIFESTS};
 use model::Error;
 use model::cluster::ClusterStatus;
 use model::ids::ClusterId;
@@ -14,8 +15,6 @@ use model::manifests::{ClusterManifest, ManifestFolder, ManifestSource};
 use super::owners::file_owner;
 use super::{ClusterStore, ClusterTransaction, Scope};
 use crate::db::Database;
-use crate::files::{FileStore, GENERATED_MANIFESTS, Object, USER_MANIFESTS};
-use crate::install;
 
 /// Bound of one manifest. Units: bytes.
 pub(crate) const SIZE_LIMIT: usize = 1 << 20;
@@ -110,7 +109,7 @@ pub(crate) fn content(name: &str, encoded: &str) -> Result<Vec<u8>, Error> {
             return refuse(format!("is not JSON: {error}"));
         }
     } else if patch_stem(name).is_some() {
-        if let Err(problem) = install::check_patch(text) {
+        if let Err(problem) = preparation::check_patch(text) {
             return refuse(format!("is not a JSON patch in YAML: {problem}"));
         }
     } else if let Err(error) = serde_yaml::from_multiple::<serde_json::Value>(text) {

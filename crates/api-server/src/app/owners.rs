@@ -1,10 +1,10 @@
 //! Owners of clusters and infra-envs, and their shares of the bounds of stored records.
 
+use cluster_files::FileOwner;
 use model::Error;
 use model::ids::ClusterId;
 
 use crate::db::{Database, RecordCounts, owners, tx};
-use crate::files::FileOwner;
 use crate::settings::Settings;
 
 /// A bound of stored records, and the share of one owner in it.

@@ -9,18 +9,18 @@ use model::events::EventSeverity;
 use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
 use model::time::DateTime;
+use preparation::{InstallContext, ReleaseInfo};
 use rules::NewEvent;
 use rules::Offer;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use sqlx::Connection as _;
 use tokio::time::timeout;
 
-use super::clusters::pull_secret;
 use super::infra_envs::infra_env;
 use super::offer::CurrentOffer;
 use super::{ClusterStore, ClusterTransaction, Scope, StoredSnapshot};
 use crate::db::{Database, clusters, locks, tx};
-use crate::install::{self, InstallContext, ReleaseInfo};
 
 /// Timeout of the lock's statement, which does not wait for the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
@@ -146,7 +146,7 @@ impl Preparations {
         let input = self.input(&stored).await?;
         // Checked again: the cluster may have been created under other settings.
         let outcome = match check_release_image(&self.offer.get(), &self.install, image).await {
-            Ok(()) => Box::pin(install::prepare(&self.install, input)).await,
+            Ok(()) => Box::pin(preparation::prepare(&self.install, input)).await,
             Err(error) => Err(error.into()),
         };
         match &outcome {
@@ -162,9 +162,9 @@ impl Preparations {
     pub(super) async fn input(
         &self,
         stored: &StoredSnapshot,
-    ) -> Result<install::PreparationInput, Error> {
+    ) -> Result<preparation::PreparationInput, Error> {
         let cluster = &stored.snapshot.cluster;
-        Ok(install::PreparationInput {
+        Ok(preparation::PreparationInput {
             snapshot: stored.snapshot.clone(),
             pull_secret: pull_secret(&self.db, cluster.id).await?,
             is_listed: self.offer.get().lists(&cluster.ocp_release_image),
@@ -193,7 +193,7 @@ impl Preparations {
         &self,
         id: ClusterId,
         started: DateTime,
-        outcome: &Result<install::PreparationOutcome, install::PreparationFailure>,
+        outcome: &Result<preparation::PreparationOutcome, preparation::PreparationFailure>,
     ) -> Result<(), Error> {
         let decide = |change: &mut ClusterTransaction| {
             let cluster = &mut change.snapshot.cluster;
@@ -240,6 +240,18 @@ impl Preparations {
             .await
             .map(drop)
     }
+}
+
+/// The pull secret of a cluster.
+pub(super) async fn pull_secret(db: &Database, id: ClusterId) -> Result<SecretString, Error> {
+    let found = tx("read pull secret", async || {
+        let mut connection = db.pool()?.acquire().await?;
+        clusters::pull_secret(&mut connection, &db.keys().await, id).await
+    })
+    .await?;
+    found
+        .map(Into::into)
+        .ok_or_else(|| Error::not_found("cluster", id))
 }
 
 /// Checks that a release image may be installed: by its registry, or by its signature.

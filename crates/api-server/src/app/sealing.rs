@@ -1,13 +1,13 @@
 //! Sealing of secrets that are stored plain, or with an older key. Idempotent: a pass that was killed starts again, and
 //! skips finished values.
 
+use ::sealing::{KeySet, SecretTable};
+use cluster_files::FileStore;
 use model::Error;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::db::{self, Database, sealing, secret_keys, tx};
-use crate::files::FileStore;
-use crate::secrets::{KeySet, SecretTable};
 
 /// Seals every stored secret with the first key of the key file, unless that is done; whether there was anything to
 /// do.

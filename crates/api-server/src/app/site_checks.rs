@@ -8,13 +8,13 @@ use std::time::Duration;
 use doctor::{
     BootImage, DataFolder, DoctorReport, NamedImage, RemoteCheck, RemoteService, SiteFacts,
 };
+use preparation::RegistryAccess;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
 use super::offer::CurrentOffer;
 use crate::db::database_probe;
-use crate::install::RegistryAccess;
 use crate::settings::Settings;
 
 /// Age up to which a report is sent again.

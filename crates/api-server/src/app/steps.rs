@@ -7,6 +7,7 @@ use model::host::{Host, HostKind, HostStatus};
 use model::infra_env::InfraEnv;
 use model::steps::Steps;
 use model::time::Timestamp;
+use preparation::day2;
 use rules::HostState;
 use rules::InstallationPolicy;
 use rules::steps::{IgnitionAccess, ReleaseImages, StepContext};
@@ -18,7 +19,6 @@ use super::offer::CurrentOffer;
 use super::preparation::KnownRelease;
 use super::token_validity::InfraEnvTokens;
 use crate::db::{Database, hosts, tx};
-use crate::install::day2;
 
 /// Steps of agents, by the rules and settings of this server.
 #[derive(Debug)]

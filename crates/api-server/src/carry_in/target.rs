@@ -7,7 +7,7 @@ use mirror::target_name::TargetName;
 use model::Error;
 use oci_client::{Client, ClientOptions, Credentials, registry_logins};
 
-use crate::install::RegistryAccess;
+use preparation::RegistryAccess;
 
 /// The registry, with the login of this server.
 #[derive(Debug)]

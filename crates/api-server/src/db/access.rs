@@ -1,10 +1,10 @@
 //! Statements about the access of callers to clusters and infra-envs.
 
 use model::ids::{ClusterId, InfraEnvId};
+use sealing::{KeySet, SecretTable};
 use sqlx::PgConnection;
 
 use super::Error;
-use crate::secrets::{KeySet, SecretTable};
 
 /// Whether the infra-env belongs to the cluster, or one of its hosts does.
 pub(crate) async fn shares_hosts(

@@ -6,13 +6,13 @@ use model::time::Timestamp;
 use rules::Snapshot;
 use rules::StoredFiles;
 use rules::VipLeases;
+use sealing::{KeySet, SecretTable};
 use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::check_ins::ExpiredHeartbeats;
 use super::{Error, OwnedSecret, RecordCounts, RecordVersion, record};
-use crate::secrets::{KeySet, SecretTable};
 
 const TABLE: SecretTable = SecretTable::Clusters;
 

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use model::Error as Domain;
 use net::resolve::Resolver;
+use sealing::{KeySet, Keyring};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::location::Location;
 use super::{DatabaseUnavailable, Error, schema, secret_keys};
-use crate::secrets::{KeySet, Keyring};
 use crate::settings::{Settings, SslMode};
 
 /// Longest wait of a request for a connection; then 503.

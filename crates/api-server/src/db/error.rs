@@ -2,7 +2,7 @@
 
 use model::Error as Domain;
 
-use crate::secrets::SealError;
+use sealing::SealError;
 
 /// A failure inside a transaction: of the database, or a refusal by a decision.
 #[derive(Debug, thiserror::Error)]

@@ -9,13 +9,13 @@ use model::host::{Host, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
 use rules::HostState;
+use sealing::{KeySet, SecretTable};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::check_ins::ExpiredHeartbeats;
 use super::record_page::{self, PagedRow, RecordPage};
 use super::{Error, RecordVersion, record};
-use crate::secrets::{KeySet, SecretTable};
 
 const TABLE: SecretTable = SecretTable::Hosts;
 

@@ -3,12 +3,12 @@
 use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::InfraEnv;
 use model::time::Timestamp;
+use sealing::{KeySet, SecretTable};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::record_page::{self, PagedRow, RecordPage};
 use super::{Error, OwnedSecret, RecordCounts, RecordVersion, record};
-use crate::secrets::{KeySet, SecretTable};
 
 const TABLE: SecretTable = SecretTable::InfraEnvs;
 

@@ -5,11 +5,11 @@
 
 use std::fmt;
 
+use sealing::{KeySet, SecretTable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Error;
-use crate::secrets::{KeySet, SecretTable};
 
 /// Parses the stored record of the row `row`; its secrets are opened.
 ///

@@ -3,12 +3,12 @@
 //! The rows of a batch are locked, so that no change in between is overwritten. Revisions stay: the content does.
 //! Values that do not open are logged by their place, and skipped.
 
+use sealing::{KeySet, SealError, SecretTable};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Error;
 use super::hosts::RowName;
-use crate::secrets::{KeySet, SealError, SecretTable};
 
 /// Rows of one batch.
 const BATCH: i64 = 100;

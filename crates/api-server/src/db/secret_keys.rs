@@ -1,9 +1,9 @@
 //! Statements about the keys that stored secrets are sealed with.
 
+use sealing::KeySet;
 use sqlx::PgConnection;
 
 use super::{DatabaseUnavailable, Error};
-use crate::secrets::KeySet;
 
 /// Checks that every key in use is in the key file, and registers the one that seals.
 ///

@@ -2,10 +2,10 @@
 
 use doctor::{CheckStatus, ProbeProblem, SiteProbe};
 use net::resolve::Resolver;
+use sealing::Keyring;
 use sqlx::{Connection as _, PgConnection};
 
 use super::{Database, DatabaseUnavailable, schema};
-use crate::secrets::Keyring;
 use crate::settings::Settings;
 
 /// A check with the login of `settings`; `password` is the place of its password, for remedies.

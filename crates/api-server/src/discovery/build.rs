@@ -87,7 +87,7 @@ fn base(
         .file(IgnitionFile::text(
             "/etc/NetworkManager/conf.d/01-ipv6.conf",
             READABLE,
-            include_str!("host_files/01-ipv6.conf"),
+            preparation::IPV6_SETTINGS,
         ))
         .file(IgnitionFile::text(
             "/root/assisted.te",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rules::versions::offer::NMSTATE_SERVICE_FROM;
 use secrecy::SecretString;
 
-use crate::install::RegistryMirrors;
+use preparation::RegistryMirrors;
 
 /// Secrets in a discovery ignition.
 #[derive(Debug, Clone)]

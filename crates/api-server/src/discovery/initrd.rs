@@ -6,7 +6,7 @@ use ignition::MemberTree;
 use ignition::cpio::{LINK, REGULAR};
 use model::Error;
 use model::infra_env::InfraEnv;
-use rules::network::static_network::NetworkForm;
+use static_network::NetworkForm;
 
 use super::network::{self, HostNetworks};
 use super::proxy;

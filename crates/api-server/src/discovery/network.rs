@@ -3,7 +3,8 @@
 use ignition::{IgnitionConfig, IgnitionFile, Unit};
 use model::Error;
 use model::infra_env::{HostStaticNetworkConfig, ImageType, InfraEnv};
-use rules::network::static_network::{self, NetworkForm};
+use rules::network::static_networks;
+use static_network::NetworkForm;
 
 /// Folder of the network files on a host.
 pub(super) const FOLDER: &str = "/etc/assisted/network";
@@ -25,7 +26,7 @@ impl HostNetworks {
     ///
     /// Errors: `Invalid` – the stored text does not parse, or keyfiles cannot express it.
     pub(super) fn of(infra_env: &InfraEnv, service_from: &str) -> Result<Self, Error> {
-        let form = NetworkForm::of(&infra_env.openshift_version, service_from);
+        let form = static_networks::form_of(&infra_env.openshift_version, service_from);
         let text = infra_env.static_network_config.trim();
         let hosts: Vec<HostStaticNetworkConfig> = if text.is_empty() {
             Vec::new()

@@ -1,11 +1,11 @@
 use ignition::Mode;
 use model::ids::InfraEnvId;
 use model::network::Proxy;
+use preparation::RegistryMirrors;
 use secrecy::SecretString;
 use uuid::Uuid;
 
 use super::*;
-use crate::install::RegistryMirrors;
 
 const PULL_SECRET: &str = r#"{"auths":{"registry.lab:5000":{"auth":"dXNlcjpwYXNz"}}}"#;
 

@@ -7,9 +7,9 @@ use axum::extract::multipart::{Multipart, MultipartError};
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use declarations::{FileText, decode};
 use model::Error;
 use model::declaration::AppliedDeclaration;
-use rules::declarations::declaration::{FileText, decode};
 
 use super::audit::Created;
 use super::download::FileResponse;

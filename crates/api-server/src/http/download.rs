@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use tokio_util::io::ReaderStream;
 
-use crate::files::Object;
+use cluster_files::Object;
 
 /// A response with a file name.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{FromRef, State};
+use cluster_files::Object;
 use model::Error;
 use model::ids::ClusterId;
 use model::infra_env::PresignedUrl;
@@ -25,7 +26,6 @@ use crate::app::redacted_files::{
 };
 use crate::app::{App, ClusterStore};
 use crate::auth::Caller;
-use crate::files::Object;
 
 const CLUSTER_FILES: &[&str] = &[
     "bootstrap.ign",

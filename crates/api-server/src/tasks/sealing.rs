@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use cluster_files::FileStore;
 use service::CancellationToken;
 
 use super::pause::pause;
 use crate::app::sealing::seal_secrets;
 use crate::db::Database;
-use crate::files::FileStore;
 
 /// Interval of looking at the key file.
 const INTERVAL: Duration = Duration::from_secs(5);

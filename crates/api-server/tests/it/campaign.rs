@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use api_server::files::{FileQuotas, FileStore};
+use cluster_files::{FileQuotas, FileStore};
 use faults::{Campaign, DONE, FOLDER};
 use model::Error;
 use model::ids::ClusterId;

@@ -3,7 +3,7 @@
 use ignition::butane::{ButaneOptions, translate};
 use ignition::{IgnitionConfig, IgnitionFile, ProblemClass};
 use located_yaml::v1_1::Value;
-use rules::network::static_network::NetworkFile;
+use static_network::NetworkFile;
 
 use super::{KEYFILE_FOLDER, MAX_INTERFACES, NodeNetwork};
 use crate::check::FindingSeverity;

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use rules::network::static_network::NetworkFile;
+use static_network::NetworkFile;
 
 use super::families::{FamilyMethod, FamilySettings};
 use super::interfaces::NodeInterface;

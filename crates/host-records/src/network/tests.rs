@@ -124,7 +124,7 @@ fn bonds_vlans_and_both_families() {
 fn nmstate_is_rendered_as_for_discovery_images() {
     let network = read("n.yaml", NMSTATE.as_bytes()).unwrap();
     let document = from_yaml(NMSTATE).unwrap();
-    let rendered = rules::network::static_network::keyfiles(&document).unwrap();
+    let rendered = static_network::keyfiles(&document).unwrap();
     assert_eq!(network.keyfiles, rendered);
     assert!(rendered[0].content.contains("address0=10.0.0.20/24"));
     let wrong = mistakes(&NMSTATE.replace("type: ethernet", "type: team"));

@@ -1,6 +1,6 @@
 //! Collection of causes: their order, their bound, and the outcome that follows from them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use model::explain::{
     Cause, CauseKind, CauseStatus, ExplainedSubject, Explanation, ExplanationOutcome, SubjectKind,
@@ -12,11 +12,16 @@ use model::validations::{ClusterValidationId, HostValidationId};
 use uuid::Uuid;
 
 use super::states::StateRow;
-use super::{FailureTimes, MAX_CAUSES};
 use crate::explain::validations::{
     ClusterBlock, ClusterValidation, HostBlock, HostValidation, INVENTORY, Verdict,
 };
 use crate::snapshot::host_state::ObservedTime;
+
+/// Longest list of causes of one explanation.
+pub const MAX_CAUSES: usize = 1000;
+
+/// Times at which validations began to fail, as events record them: by host, none for the cluster's own, and by id.
+pub type FailureTimes = HashMap<(Option<HostId>, String), Timestamp>;
 
 /// Order of causes: each is to be removed before the later ones, many of which disappear with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

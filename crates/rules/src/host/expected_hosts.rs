@@ -222,7 +222,7 @@ fn take_over(host: &mut HostState, cluster: Option<&Cluster>, entry: &ExpectedHo
 
 /// Whether a disk has all properties. Source: assisted-service, internal/host/hostutil/host_utils.go,
 /// GetAcceptableDisksWithHints.
-pub(crate) fn fits(hints: &DiskHints, disk: &Disk) -> bool {
+pub fn fits(hints: &DiskHints, disk: &Disk) -> bool {
     let same = |hint: &str, value: &str| hint.is_empty() || hint == value;
     let part = |hint: &str, value: &str| value.contains(hint);
     let is_device = hints.device_name.is_empty()
@@ -308,7 +308,7 @@ pub(crate) fn differences(host: &HostState, entry: &ExpectedHost) -> Vec<Differe
 }
 
 /// The properties as one text.
-pub(crate) fn hints_text(hints: &DiskHints) -> String {
+pub fn hints_text(hints: &DiskHints) -> String {
     // Records of texts cannot fail to be printed.
     let value = serde_json::to_value(hints).unwrap_or_default();
     let members = value.as_object().into_iter().flatten();

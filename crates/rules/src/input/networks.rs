@@ -54,30 +54,30 @@ pub fn cidr(field: &str, text: &str) -> Result<IpNet, Error> {
 
 /// Inputs of the rules on networks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NetworkRules<'a> {
-    pub(crate) version: &'a str,
-    pub(crate) single_node: bool,
-    pub(crate) user_managed_networking: bool,
-    pub(crate) user_managed_load_balancer: bool,
-    pub(crate) dhcp: bool,
-    pub(crate) ipv6_support: bool,
+pub struct NetworkRules<'a> {
+    pub version: &'a str,
+    pub single_node: bool,
+    pub user_managed_networking: bool,
+    pub user_managed_load_balancer: bool,
+    pub dhcp: bool,
+    pub ipv6_support: bool,
     /// Units: hosts that the cluster has now.
-    pub(crate) hosts: u64,
+    pub hosts: u64,
 }
 
 /// All networks of a cluster, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct NetworkInput {
-    pub(crate) cluster: Vec<(IpNet, i64)>,
-    pub(crate) service: Vec<IpNet>,
-    pub(crate) machine: Vec<IpNet>,
-    pub(crate) api: Vec<IpAddr>,
-    pub(crate) ingress: Vec<IpAddr>,
+pub struct NetworkInput {
+    pub cluster: Vec<(IpNet, i64)>,
+    pub service: Vec<IpNet>,
+    pub machine: Vec<IpNet>,
+    pub api: Vec<IpAddr>,
+    pub ingress: Vec<IpAddr>,
 }
 
 impl NetworkInput {
     /// Parses the wire's lists.
-    pub(crate) fn read(
+    pub fn read(
         cluster: &[ClusterNetwork],
         service: &[ServiceNetwork],
         machine: &[MachineNetwork],
@@ -113,12 +113,12 @@ impl NetworkInput {
     }
 
     /// The rules that hold at creation and at every change.
-    pub(crate) fn check(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
+    pub fn check(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         self.problems(rules).next().map_or(Ok(()), Err)
     }
 
     /// The violations of these rules, the first one of each rule.
-    pub(crate) fn problems(&self, rules: &NetworkRules<'_>) -> impl Iterator<Item = Error> {
+    pub fn problems(&self, rules: &NetworkRules<'_>) -> impl Iterator<Item = Error> {
         let dual_stack = self.is_dual_stack();
         [
             self.check_support(rules),
@@ -140,7 +140,7 @@ impl NetworkInput {
 
     /// Some list of networks holds both families. Virtual addresses do not decide it: they may be given first.
     /// Source: assisted-service, internal/network/utils.go, CheckIfClusterIsDualStack.
-    pub(crate) fn is_dual_stack(&self) -> bool {
+    pub fn is_dual_stack(&self) -> bool {
         self.families_by_list()
             .iter()
             .filter(|(field, _)| !field.ends_with("_vips"))
@@ -148,7 +148,7 @@ impl NetworkInput {
     }
 
     /// Some list holds IPv6.
-    pub(crate) fn has_ipv6(&self) -> bool {
+    pub fn has_ipv6(&self) -> bool {
         self.families_by_list()
             .iter()
             .any(|(_, list)| list.contains(&Family::V6))
@@ -464,7 +464,7 @@ fn is_reserved(net: &IpNet, address: &IpAddr) -> bool {
     net.network() == *address || (address.is_ipv4() && net.broadcast() == *address)
 }
 
-pub(crate) fn is_mac(text: &str) -> bool {
+pub fn is_mac(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     parts.len() == 6
         && parts

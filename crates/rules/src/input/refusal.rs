@@ -3,7 +3,7 @@
 use model::Error;
 
 /// The error that names the value.
-pub(crate) fn refuse(field: &str, value: &str, remedy: &str) -> Error {
+pub fn refuse(field: &str, value: &str, remedy: &str) -> Error {
     // A pasted file must not fill the error.
     let shown: String = value.chars().take(128).collect();
     let dots = if shown.len() < value.len() { "…" } else { "" };

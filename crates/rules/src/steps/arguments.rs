@@ -17,6 +17,7 @@ use crate::cluster::ignition_endpoint;
 use crate::hardware::disks;
 use crate::host::cluster_ignition::{ClusterIgnition, Encryption};
 use crate::host::images::image_statuses;
+use crate::json_text;
 use crate::network::networking;
 use crate::snapshot::host_texts::parse;
 
@@ -51,12 +52,7 @@ pub(super) fn arguments(kind: StepType, view: &StepView<'_>) -> Option<Vec<Strin
 }
 
 fn one(request: impl Serialize) -> Option<Vec<String>> {
-    Some(vec![json(&request)?])
-}
-
-/// The request as the text of an argument.
-pub(super) fn json(request: &impl Serialize) -> Option<String> {
-    serde_json::to_string(request).ok()
+    Some(vec![json_text::text(&request)?])
 }
 
 /// Source: assisted-service, internal/host/hostcommands/inventory_cmd.go.
@@ -91,7 +87,7 @@ fn joined_tang(host: &Host) -> Option<TangConnectivityRequest> {
     let report: ApiVipConnectivityResponse = parse(&host.api_vip_connectivity)?;
     match ClusterIgnition::of(&report)?.encryption() {
         Encryption::Tang(servers) => Some(TangConnectivityRequest {
-            tang_servers: json(&servers)?,
+            tang_servers: json_text::text(&servers)?,
         }),
         _ => None,
     }
@@ -125,7 +121,7 @@ fn disk_speed(view: &StepView<'_>) -> Option<Vec<String>> {
         return None;
     }
     Some(vec![
-        json(&DiskSpeedCheckRequest { path })?,
+        json_text::text(&DiskSpeedCheckRequest { path })?,
         DISK_SPEED_TIMEOUT.to_owned(),
     ])
 }

@@ -13,9 +13,9 @@ use model::steps::{
     DomainResolutionRequestDomainsItem, NtpSynchronizationRequest, VerifyVip, VipType,
 };
 
-use super::arguments::json;
 use super::view::StepView;
 use crate::HostState;
+use crate::json_text;
 use crate::network::networking;
 use crate::urls::registry_of;
 use crate::vip_mac;
@@ -84,7 +84,7 @@ fn check_target(host: &HostState) -> &str {
             return String::new();
         }
         // Texts cannot fail to be printed.
-        let nics = json(&nics).unwrap_or_default();
+        let nics = json_text::text(&nics).unwrap_or_default();
         format!(r#"{{"host_id":"{}","nics":{nics}}}"#, host.record.id)
     })
 }

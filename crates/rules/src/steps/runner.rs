@@ -4,6 +4,8 @@ use model::ids::{HostId, InfraEnvId};
 use model::steps::NextStepCmdRequest;
 use serde::{Deserialize, Serialize};
 
+use crate::json_text;
+
 /// `next_step_runner_command` of the registration's answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -31,7 +33,7 @@ pub fn runner_command(
         agent_version: agent_image.to_owned(),
     };
     RunnerCommand {
-        args: super::arguments::json(&request).into_iter().collect(),
+        args: json_text::text(&request).into_iter().collect(),
         ..RunnerCommand::default()
     }
 }

@@ -3,7 +3,6 @@
 use model::Error;
 use model::versions::{CpuArchitecture, OsImage, ReleaseImage, ReleaseSupportLevel};
 
-use super::listing::listed_version;
 use super::number::Number;
 
 /// The spelling that records carry: `aarch64` is `arm64`.
@@ -99,6 +98,18 @@ pub fn find_release<'a>(
             ),
         )
     })
+}
+
+/// Name of a release in the listing: that of one for several architectures ends in `-multi`.
+pub(super) fn listed_version(image: &ReleaseImage, number: &Number) -> String {
+    let several = image.cpu_architectures.len() > 1
+        || image.cpu_architecture == CpuArchitecture::Multi
+        || number.multi;
+    Number {
+        multi: several,
+        ..number.clone()
+    }
+    .to_string()
 }
 
 fn serves(image: &ReleaseImage, wanted: CpuArchitecture) -> bool {

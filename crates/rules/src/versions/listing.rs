@@ -6,7 +6,7 @@ use model::versions::{
     CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage, ReleaseSupportLevel,
 };
 
-use super::find::{architecture, find_os_image};
+use super::find::{architecture, find_os_image, listed_version};
 use super::number::Number;
 
 /// Filters of the listing.
@@ -68,18 +68,6 @@ fn bootable(image: &ReleaseImage, os_images: &[OsImage]) -> Vec<String> {
         .filter(|wanted| find_os_image(os_images, Some(&image.version), *wanted).is_ok())
         .map(|wanted| wanted.to_string())
         .collect()
-}
-
-/// Name of a release in the listing: that of one for several architectures ends in `-multi`.
-pub(super) fn listed_version(image: &ReleaseImage, number: &Number) -> String {
-    let several = image.cpu_architectures.len() > 1
-        || image.cpu_architecture == CpuArchitecture::Multi
-        || number.multi;
-    Number {
-        multi: several,
-        ..number.clone()
-    }
-    .to_string()
 }
 
 fn support_level(image: &ReleaseImage, number: &Number) -> ReleaseSupportLevel {

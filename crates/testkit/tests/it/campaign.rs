@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use api_server::files::FileStore;
-use api_server::install::{InstallContext, prepare};
+use cluster_files::FileStore;
 use faults::{Campaign, DONE, FOLDER};
 use oci::Digest;
+use preparation::{InstallContext, prepare};
 use testkit::release::{InstallerProgram, Userland, publish_with};
 
 use crate::prepare::{input, options};

@@ -3,11 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use api_server::files::FileStore;
-use api_server::install::{
-    Confinement, InstallContext, InstallOptions, PreparationFailure, PreparationInput,
-    PreparationOutcome, RegistryAccess, RegistryMirrors, file_name, prepare,
-};
+use cluster_files::FileStore;
 use ignition::IgnitionConfig;
 use model::cluster::{Cluster, ClusterPlatform};
 use model::host::{Host, HostRole};
@@ -15,6 +11,10 @@ use model::ids::{ClusterId, HostId};
 use model::infra_env::InfraEnv;
 use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
+};
+use preparation::{
+    Confinement, InstallContext, InstallOptions, PreparationFailure, PreparationInput,
+    PreparationOutcome, RegistryAccess, RegistryMirrors, file_name, prepare,
 };
 use rules::HostState;
 use rules::InstallationPolicy;
@@ -124,6 +124,7 @@ pub(crate) fn options(store: FileStore, registry: &Registry) -> InstallOptions {
         time_limit: Duration::from_mins(10),
         release_timeout: Duration::from_mins(2),
         signers: None,
+        on_cache_event: |_| {},
     }
 }
 

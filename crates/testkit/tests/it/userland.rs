@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use api_server::install::{PreparationFailure, PreparationOutcome, prepare};
+use preparation::{PreparationFailure, PreparationOutcome, prepare};
 use testkit::release::{InstallerProgram, Userland, publish_with};
 
 use crate::prepare::World;

@@ -8,8 +8,8 @@ use redfish::{BmcError, BmcRunner, BmcTarget, BootOrder, FinishJob};
 use rules::HostState;
 
 use super::BmcBoots;
-use super::progress::BmcBootReport;
-use super::run::{BmcBootReporter, StopReason};
+use super::progress::{BmcBootReport, storable};
+use super::reporter::{BmcBootReporter, StopReason};
 use crate::blocking;
 use crate::db::{hosts, tx};
 
@@ -125,6 +125,6 @@ fn warning(order: &BootOrder) -> String {
         let text = format!(
             "the boot order starts with {first}, not with a disk: change it in the firmware's setup"
         );
-        super::progress::storable(&text, "")
+        storable(&text, "")
     })
 }

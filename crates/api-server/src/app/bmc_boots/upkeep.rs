@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::BmcBoots;
-use super::run::StopReason;
+use super::reporter::StopReason;
 use crate::db::{bmc_boots, locks, tx};
 
 /// Timeout of statements of the session that holds the lock.

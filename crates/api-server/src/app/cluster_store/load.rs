@@ -6,13 +6,13 @@ use concurrency::KeyedMutex;
 use model::ids::ClusterId;
 use rules::ObservedTime;
 use rules::Snapshot;
+use sealing::KeySet;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::StoredSnapshot;
 use super::cache::ClusterCache;
 use crate::db::{self, Database, clusters, hosts};
-use crate::secrets::KeySet;
 
 /// A snapshot, and whether its refresh is due: validations and statuses are older than the records.
 pub(super) struct LoadedSnapshot {

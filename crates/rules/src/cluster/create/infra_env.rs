@@ -94,7 +94,7 @@ pub fn infra_env(
             embedded_agent: params.embedded_agent,
         },
     )?;
-    crate::network::static_network::applicable_static_network(
+    crate::network::static_networks::applicable_static_network(
         &infra_env,
         &ctx.offer.nmstate_service_from,
     )?;

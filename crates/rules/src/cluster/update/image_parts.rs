@@ -19,7 +19,7 @@ pub(crate) struct ImageParts {
 /// Checks and stores the inputs of the discovery image.
 pub(crate) fn set_image_parts(infra_env: &mut InfraEnv, parts: ImageParts) -> Result<(), Error> {
     if let Some(hosts) = &parts.static_network_config {
-        crate::network::static_network::static_network_config(hosts)?;
+        crate::network::static_networks::static_network_config(hosts)?;
         infra_env.static_network_config = if hosts.is_empty() {
             String::new()
         } else {

@@ -50,7 +50,7 @@ pub fn infra_env(
     if changed.static_network_config != infra_env.static_network_config
         || changed.openshift_version != infra_env.openshift_version
     {
-        crate::network::static_network::applicable_static_network(
+        crate::network::static_networks::applicable_static_network(
             &changed,
             &ctx.offer.nmstate_service_from,
         )?;

@@ -4,53 +4,24 @@
 //! Source: assisted-service, internal/operators/<name>/ (ValidateHost, ValidateCluster, GetHostRequirements).
 
 mod gpus;
+mod host;
 mod storage;
 mod virtual_machines;
 
-use model::host::{Host, HostRole};
-use model::inventory::Inventory;
+use model::host::HostRole;
 
 use self::gpus::{AMD, NVIDIA, drivers_load, has_gpu, secure_boot_off};
+use self::host::is_unschedulable;
 use self::storage::{
     logical_volume_version, logical_volumes, odf_cluster, odf_host, odf_resources,
 };
 use self::virtual_machines::{device_memory, virtual_machines};
 use super::subject::ClusterSubject;
 use super::verdict::Verdict;
-use crate::operators::support::MinorVersion;
 use crate::operators::{HostResources, requirements};
 use crate::snapshot::roles;
 
-/// A host that operators run on.
-#[derive(Clone, Copy)]
-pub(super) struct OperatorHost<'a> {
-    pub(super) record: &'a Host,
-    pub(super) inventory: &'a Inventory,
-    /// Role that the user has given.
-    pub(super) given_role: HostRole,
-    /// The same, or the suggested one.
-    pub(super) role: HostRole,
-}
-
-impl<'a> OperatorHost<'a> {
-    pub(super) fn new(record: &'a Host, inventory: &'a Inventory) -> Self {
-        Self {
-            record,
-            inventory,
-            given_role: record.role.unwrap_or_default(),
-            role: roles::effective_role(record),
-        }
-    }
-
-    /// The host as if it had that role.
-    pub(super) fn with_role(self, role: HostRole) -> Self {
-        Self {
-            given_role: role,
-            role,
-            ..self
-        }
-    }
-}
+pub(super) use host::{OperatorHost, version};
 
 /// Checks of one operator. A check that returns none passes.
 pub(super) struct OperatorChecks {
@@ -109,12 +80,6 @@ pub(super) fn checks(name: &str) -> Option<&'static OperatorChecks> {
     CHECKS.iter().find(|row| row.name == name)
 }
 
-/// Version of a cluster; clusters without a readable one count as the latest.
-pub(super) fn version(cluster: &ClusterSubject<'_>) -> MinorVersion {
-    let parsed = cluster.cluster.openshift_version.parse();
-    parsed.unwrap_or(MinorVersion::four(u64::MAX))
-}
-
 /// Resources that an operator takes from a host.
 pub(super) fn overhead(
     name: &str,
@@ -137,15 +102,6 @@ pub(super) fn overhead(
         _ => base,
     }
 }
-
-fn is_unschedulable(cluster: &ClusterSubject<'_>, role: HostRole) -> bool {
-    let is_master = matches!(role, HostRole::Master | HostRole::Bootstrap);
-    is_master && !cluster.single_node && roles::workers(cluster.snapshot) >= SCHEDULABLE_BELOW
-}
-
-/// Number of workers from which masters run no workloads.
-/// Source: assisted-service, internal/common/common.go, ShouldMastersBeSchedulable.
-const SCHEDULABLE_BELOW: usize = 2;
 
 /// Least number of workers for AI workloads.
 const AI_WORKERS: usize = 2;

@@ -8,7 +8,7 @@ use model::cluster::PlatformType;
 use model::support::{Feature, FeatureId, SupportLevel};
 use model::versions::CpuArchitecture;
 
-use super::{FEATURES, FeatureSupport, MinorVersion, RequestedPlatform, architectures};
+use super::{FEATURES, FeatureSupport, MinorVersion, RequestedPlatform, architectures, feature};
 use crate::input::refuse;
 
 /// Selection of support levels.
@@ -54,9 +54,25 @@ impl SupportQuery {
                 "is not supported in that version: choose another architecture or a later version",
             ));
         }
-        self.platform.map_or(Ok(()), |platform| {
-            platform.check(self.version, self.architecture)
-        })
+        let Some(platform) = self.platform else {
+            return Ok(());
+        };
+        let row = feature(platform.feature());
+        let is_usable = row.is_some_and(|row| {
+            let found = row.availability(self.version, self.architecture, None);
+            found.is_usable()
+        });
+        if is_usable {
+            return Ok(());
+        }
+        let name = row.map_or("this platform", |row| row.name);
+        Err(Error::invalid(
+            "platform_type",
+            format!(
+                "{name} is not available in that version on {}: choose another platform or a later version",
+                self.architecture
+            ),
+        ))
     }
 
     /// Whether a feature is usable, and excludes none of `others`.

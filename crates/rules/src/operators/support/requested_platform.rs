@@ -1,11 +1,8 @@
 //! Platforms as queries for support levels name them.
 
-use model::Error;
 use model::cluster::{Cluster, PlatformType};
 use model::support::FeatureId;
-use model::versions::CpuArchitecture;
 
-use super::{FeatureSupport, MinorVersion};
 use crate::hardware::requirements::VMWARE;
 
 /// Name of the external platform with support levels of its own.
@@ -87,26 +84,5 @@ impl RequestedPlatform {
             RequestedPlatform::Oci,
         ];
         ALL.iter().any(|platform| platform.feature() == id)
-    }
-
-    /// Errors: `Invalid` on `platform_type` – not usable with that version and architecture.
-    pub(super) fn check(
-        self,
-        version: MinorVersion,
-        architecture: CpuArchitecture,
-    ) -> Result<(), Error> {
-        let feature = super::feature(self.feature());
-        let is_usable =
-            feature.is_some_and(|one| one.availability(version, architecture, None).is_usable());
-        if is_usable {
-            return Ok(());
-        }
-        let name = feature.map_or("this platform", |one: &FeatureSupport| one.name);
-        Err(Error::invalid(
-            "platform_type",
-            format!(
-                "{name} is not available in that version on {architecture}: choose another platform or a later version"
-            ),
-        ))
     }
 }

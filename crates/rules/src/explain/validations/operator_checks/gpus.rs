@@ -5,7 +5,7 @@ use model::inventory::{Gpu, Inventory, SecureBootState};
 
 use super::super::subject::ClusterSubject;
 use super::super::verdict::Verdict;
-use super::is_unschedulable;
+use super::host::is_unschedulable;
 
 /// A vendor of GPUs: its name, and its PCI id.
 pub(super) struct GpuVendor {

@@ -4,7 +4,7 @@ use model::host::HostRole;
 
 use super::super::subject::{ClusterSubject, INVENTORY};
 use super::super::verdict::Verdict;
-use super::{OperatorHost, SCHEDULABLE_BELOW, is_unschedulable, version};
+use super::host::{OperatorHost, SCHEDULABLE_BELOW, is_unschedulable, version};
 use crate::operators::support::MinorVersion;
 use crate::operators::{
     HostResources, ODF_DISK_GB, ODF_DISKS, ODF_HOSTS, OdfMode, OperatorRequirements,

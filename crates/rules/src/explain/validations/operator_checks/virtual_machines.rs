@@ -4,7 +4,7 @@ use model::host::HostRole;
 
 use super::super::subject::ClusterSubject;
 use super::super::verdict::Verdict;
-use super::{OperatorHost, version};
+use super::host::{OperatorHost, version};
 use crate::operators::spare_disks;
 use crate::operators::support::MinorVersion;
 

@@ -1,0 +1,164 @@
+//! Metadata of release images.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::cluster::Cluster;
+use serde::Deserialize;
+
+use crate::failure::PreparationFailure;
+
+/// Version and images of a release.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReleaseInfo {
+    /// The release image itself, pinned by digest.
+    pub release_image: String,
+    /// Full version, `4.18.7`.
+    pub version: String,
+    /// Machine config operator, for `mco_image`.
+    pub mco_image: String,
+    /// must-gather of the platform, for the key `ocp` of `must_gather_image`.
+    pub must_gather_image: String,
+    /// Images with installers, by tag: `installer`, `baremetal-installer`.
+    pub installers: BTreeMap<String, String>,
+}
+
+impl ReleaseInfo {
+    /// Placeholder for a release that is not read.
+    pub(crate) fn dummy(cluster: &Cluster) -> Self {
+        Self {
+            release_image: cluster.ocp_release_image.clone(),
+            version: cluster.openshift_version.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Cache of release metadata by digest-pinned reference, and so immutable.
+#[derive(Debug, Default)]
+pub(crate) struct ReleaseCache(Mutex<BTreeMap<String, ReleaseInfo>>);
+
+impl ReleaseCache {
+    pub(crate) fn get(&self, image: &str) -> Option<ReleaseInfo> {
+        self.lock().get(image).cloned()
+    }
+
+    pub(crate) fn put(&self, image: &str, info: &ReleaseInfo) {
+        let mut known = self.lock();
+        if known.len() >= CACHE_CAPACITY {
+            known.pop_first();
+        }
+        known.insert(image.to_owned(), info.clone());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ReleaseInfo>> {
+        // The map is consistent after a panic: each change is one call.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Capacity of the cache: more releases than a site installs at a time.
+const CACHE_CAPACITY: usize = 64;
+
+/// `release-manifests/image-references`: an image stream.
+#[derive(Deserialize)]
+struct ImageReferences {
+    kind: String,
+    metadata: StreamMetadata,
+    spec: StreamSpec,
+}
+
+#[derive(Deserialize)]
+struct StreamMetadata {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct StreamSpec {
+    tags: Vec<StreamTag>,
+}
+
+#[derive(Deserialize)]
+struct StreamTag {
+    name: String,
+    from: TagSource,
+}
+
+#[derive(Deserialize)]
+struct TagSource {
+    kind: String,
+    name: String,
+}
+
+/// Reads the image stream of a release.
+pub(crate) fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, PreparationFailure> {
+    let broken = |why: &str| {
+        PreparationFailure::new(format!(
+            "release image {release_image} has an invalid image-references file: {why}"
+        ))
+    };
+    let stream: ImageReferences =
+        serde_json::from_slice(json).map_err(|error| broken(&error.to_string()))?;
+    if stream.kind != "ImageStream" {
+        return Err(broken(&format!("its kind is {}", stream.kind)));
+    }
+    let mut images: BTreeMap<String, String> = stream
+        .spec
+        .tags
+        .into_iter()
+        .filter(|tag| tag.from.kind == "DockerImage")
+        .map(|tag| (tag.name, tag.from.name))
+        .collect();
+    let mut required = |name: &str| {
+        images
+            .remove(name)
+            .ok_or_else(|| broken(&format!("{name} is missing")))
+    };
+    let mco_image = required("machine-config-operator")?;
+    let must_gather_image = required("must-gather")?;
+    images.retain(|name, _| matches!(name.as_str(), "installer" | "baremetal-installer"));
+    if images.is_empty() {
+        return Err(broken("installer and baremetal-installer are missing"));
+    }
+    Ok(ReleaseInfo {
+        version: stream.metadata.name,
+        mco_image,
+        must_gather_image,
+        installers: images,
+        release_image,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = r#"{"kind":"ImageStream","metadata":{"name":"4.18.7"},"spec":{"tags":[
+        {"name":"machine-config-operator","from":{"kind":"DockerImage","name":"r/mco@sha256:1"}},
+        {"name":"must-gather","from":{"kind":"DockerImage","name":"r/gather@sha256:2"}},
+        {"name":"baremetal-installer","from":{"kind":"DockerImage","name":"r/installer@sha256:3"}},
+        {"name":"other","from":{"kind":"DockerImage","name":"r/other@sha256:4"}}]}}"#;
+
+    #[test]
+    fn image_references_are_parsed() {
+        let info = parse(STREAM.as_bytes(), "r/release@sha256:0".to_owned()).unwrap();
+        assert_eq!(info.version, "4.18.7");
+        assert_eq!(info.mco_image, "r/mco@sha256:1");
+        assert_eq!(info.must_gather_image, "r/gather@sha256:2");
+        assert_eq!(info.installers.len(), 1);
+    }
+
+    #[test]
+    fn errors_name_the_missing_image() {
+        for (text, expected) in [
+            (STREAM.replace("must-gather", "x"), "must-gather"),
+            (STREAM.replace("baremetal-installer", "x"), "installer"),
+            (STREAM.replace("ImageStream", "List"), "List"),
+            ("{".to_owned(), "image-references"),
+        ] {
+            let failure = parse(text.as_bytes(), "r/release@sha256:0".to_owned()).unwrap_err();
+            assert!(failure.reason.contains(expected), "{failure}");
+            assert!(failure.reason.contains("r/release@sha256:0"), "{failure}");
+        }
+    }
+}
