@@ -220,6 +220,19 @@ impl Quota {
 }
 
 impl Reservation {
+    /// Reserves more bytes of an upload that has `length` bytes now, and may have `limit`.
+    ///
+    /// Errors: `TooLarge` – the upload is too long, or a quota is exceeded.
+    pub(crate) fn receive(&mut self, bytes: u64, length: u64, limit: u64) -> Result<(), Error> {
+        if length > limit {
+            return Err(Error::TooLarge {
+                what: "upload",
+                limit,
+            });
+        }
+        self.grow(bytes)
+    }
+
     /// Reserves more bytes.
     ///
     /// Errors: `TooLarge` – a quota is exceeded.

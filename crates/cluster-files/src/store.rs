@@ -546,13 +546,7 @@ async fn copy_limited(
             break;
         }
         length += count as u64;
-        if length > limit {
-            return Err(Error::TooLarge {
-                what: "upload",
-                limit,
-            });
-        }
-        reservation.grow(count as u64)?;
+        reservation.receive(count as u64, length, limit)?;
         file.write_all(&chunk[..count]).await.map_err(failed)?;
     }
     file.flush().await.map_err(failed)?;

@@ -45,13 +45,7 @@ impl FileBucket {
                 break;
             }
             length += count as u64;
-            if length > limit {
-                return Err(Error::TooLarge {
-                    what: "upload",
-                    limit,
-                });
-            }
-            reservation.grow(count as u64)?;
+            reservation.receive(count as u64, length, limit)?;
             upload.write(&chunk[..count]).await.map_err(failure)?;
         }
         upload.complete().await.map_err(failure)?;

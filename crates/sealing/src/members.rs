@@ -73,15 +73,9 @@ impl KeySet {
         row: impl fmt::Display,
         record: &mut Value,
     ) -> Result<(), SealError> {
-        if self.active_id().is_none() {
-            return Ok(());
-        }
-        for pointer in table.members() {
-            if let Some(Value::String(text)) = record.pointer_mut(pointer) {
-                *text = self.seal_text(&table.place(pointer, &row), text)?;
-            }
-        }
-        Ok(())
+        self.change_members(table, row, record, |place, text| {
+            self.seal_text(place, &text)
+        })
     }
 
     /// Opens the secret members of a stored record.
@@ -91,12 +85,24 @@ impl KeySet {
         row: impl fmt::Display,
         record: &mut Value,
     ) -> Result<(), SealError> {
+        self.change_members(table, row, record, |place, text| {
+            self.open_text(place, text)
+        })
+    }
+
+    fn change_members(
+        &self,
+        table: SecretTable,
+        row: impl fmt::Display,
+        record: &mut Value,
+        change: impl Fn(&SecretPlace, String) -> Result<String, SealError>,
+    ) -> Result<(), SealError> {
         if self.active_id().is_none() {
             return Ok(());
         }
         for pointer in table.members() {
             if let Some(Value::String(text)) = record.pointer_mut(pointer) {
-                *text = self.open_text(&table.place(pointer, &row), std::mem::take(text))?;
+                *text = change(&table.place(pointer, &row), std::mem::take(text))?;
             }
         }
         Ok(())

@@ -1,4 +1,6 @@
-//! Errors that end a server.
+//! Errors that end a server, and the statuses of those that answer a request.
+
+use axum::http::StatusCode;
 
 /// A failure of a whole server, for the terminal and the log.
 #[derive(Debug, thiserror::Error)]
@@ -65,5 +67,20 @@ impl OperationName for String {
 impl<F: FnOnce() -> String> OperationName for F {
     fn name(self) -> String {
         self()
+    }
+}
+
+/// The status of a response that an error becomes.
+pub fn status_code(error: &model::Error) -> StatusCode {
+    use model::Error;
+    match error {
+        Error::NotFound { .. } => StatusCode::NOT_FOUND,
+        Error::Invalid { .. } => StatusCode::BAD_REQUEST,
+        Error::Conflict { .. } => StatusCode::CONFLICT,
+        Error::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
+        Error::Forbidden { .. } => StatusCode::FORBIDDEN,
+        Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Error::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Error::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

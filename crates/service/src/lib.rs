@@ -46,7 +46,7 @@ mod state_log;
 pub mod tls;
 
 pub use access_log::AccessLog;
-pub use error::{Error, OperationName, ResultExt};
+pub use error::{Error, OperationName, ResultExt, status_code};
 #[cfg(feature = "http-client")]
 pub use http_client::{http_client, http_client_with_secrets};
 pub use state_log::StateLog;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::Error;
 use model::ids::ClusterId;
-use model::validations::{ClusterValidationId, HostValidationId};
+use rules::explain::validations::{NEVER_IGNORED_CLUSTER, NEVER_IGNORED_HOST};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,24 +14,6 @@ const HOST_IDS: &str = "host-validation-ids";
 const CLUSTER_IDS: &str = "cluster-validation-ids";
 /// Placeholder for every validation that may be ignored.
 const ALL: &str = "all";
-
-/// Mandatory validations of hosts. Source: openshift/assisted-service.
-const MANDATORY_OF_HOSTS: &[HostValidationId] = &[
-    HostValidationId::Connected,
-    HostValidationId::HasInventory,
-    HostValidationId::InventoryNotFullyTruncated,
-    HostValidationId::MachineCidrDefined,
-    HostValidationId::HostnameUnique,
-    HostValidationId::HostnameValid,
-];
-/// Mandatory validations of clusters. Source: openshift/assisted-service.
-const MANDATORY_OF_CLUSTERS: &[ClusterValidationId] = &[
-    ClusterValidationId::ApiVipsDefined,
-    ClusterValidationId::IngressVipsDefined,
-    ClusterValidationId::AllHostsAreReadyToInstall,
-    ClusterValidationId::SufficientMastersCount,
-    ClusterValidationId::PullSecretSet,
-];
 
 /// Request body. The API description has strings that hold JSON lists; aicli sends the lists themselves.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -127,8 +109,8 @@ pub(crate) async fn set_ignored_validations(
     id: ClusterId,
     params: &IgnoredValidationsParams,
 ) -> Result<Value, Error> {
-    let of_hosts = parse_ignored(params.hosts.clone(), HOST_IDS, MANDATORY_OF_HOSTS)?;
-    let of_cluster = parse_ignored(params.clusters.clone(), CLUSTER_IDS, MANDATORY_OF_CLUSTERS)?;
+    let of_hosts = parse_ignored(params.hosts.clone(), HOST_IDS, NEVER_IGNORED_HOST)?;
+    let of_cluster = parse_ignored(params.clusters.clone(), CLUSTER_IDS, NEVER_IGNORED_CLUSTER)?;
     let decide = |change: &mut ClusterTransaction| {
         let cluster = &mut change.snapshot.cluster;
         rules::cluster::update::accepts_changes(cluster)
@@ -154,7 +136,7 @@ mod tests {
 
     fn check(body: Value) -> Result<Option<String>, Error> {
         let params: IgnoredValidationsParams = serde_json::from_value(body).unwrap();
-        parse_ignored(params.hosts, HOST_IDS, MANDATORY_OF_HOSTS)
+        parse_ignored(params.hosts, HOST_IDS, NEVER_IGNORED_HOST)
     }
 
     #[test]

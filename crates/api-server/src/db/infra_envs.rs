@@ -23,6 +23,27 @@ pub(crate) struct InfraEnvRow {
     pub(crate) version: RecordVersion,
 }
 
+/// Columns of [`InfraEnvRow`], sealed.
+struct StoredInfraEnv {
+    record: String,
+    pull_secret: String,
+    revision: i64,
+    updated_at: Timestamp,
+}
+
+impl StoredInfraEnv {
+    fn open(self, keys: &KeySet, id: InfraEnvId) -> Result<InfraEnvRow, Error> {
+        Ok(InfraEnvRow {
+            record: record::parse(keys, TABLE, id, &self.record)?,
+            pull_secret: keys.open_text(&TABLE.place("pull_secret", id), self.pull_secret)?,
+            version: RecordVersion {
+                revision: self.revision,
+                updated_at: self.updated_at,
+            },
+        })
+    }
+}
+
 struct InfraEnvColumns {
     id: Uuid,
     record: String,
@@ -46,23 +67,14 @@ pub(crate) async fn find(
     keys: &KeySet,
     id: InfraEnvId,
 ) -> Result<Option<InfraEnvRow>, Error> {
-    let row = sqlx::query!(
+    let row = sqlx::query_as!(
+        StoredInfraEnv,
         r#"select record::text as "record!", pull_secret, revision, updated_at from infra_envs where id = $1"#,
         id.0
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| {
-        Ok(InfraEnvRow {
-            record: record::parse(keys, TABLE, id, &row.record)?,
-            pull_secret: keys.open_text(&TABLE.place("pull_secret", id), row.pull_secret)?,
-            version: RecordVersion {
-                revision: row.revision,
-                updated_at: row.updated_at,
-            },
-        })
-    })
-    .transpose()
+    row.map(|row| row.open(keys, id)).transpose()
 }
 
 /// One infra-env, with its row locked until the transaction ends.
@@ -71,23 +83,14 @@ pub(crate) async fn find_for_update(
     keys: &KeySet,
     id: InfraEnvId,
 ) -> Result<Option<InfraEnvRow>, Error> {
-    let row = sqlx::query!(
+    let row = sqlx::query_as!(
+        StoredInfraEnv,
         r#"select record::text as "record!", pull_secret, revision, updated_at from infra_envs where id = $1 for update"#,
         id.0
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| {
-        Ok(InfraEnvRow {
-            record: record::parse(keys, TABLE, id, &row.record)?,
-            pull_secret: keys.open_text(&TABLE.place("pull_secret", id), row.pull_secret)?,
-            version: RecordVersion {
-                revision: row.revision,
-                updated_at: row.updated_at,
-            },
-        })
-    })
-    .transpose()
+    row.map(|row| row.open(keys, id)).transpose()
 }
 
 /// Ids of infra-envs, oldest first: all or those of one cluster.

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use model::Error;
 use serde::Serialize;
 use serde_json::json;
+use service::status_code;
 
 /// Units: seconds. Agents wait 2 to 10 s between attempts.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
@@ -67,19 +68,6 @@ fn plain(status: StatusCode, message: &str) -> Response {
         .into_response()
 }
 
-fn status(error: &Error) -> StatusCode {
-    match error {
-        Error::NotFound { .. } => StatusCode::NOT_FOUND,
-        Error::Invalid { .. } => StatusCode::BAD_REQUEST,
-        Error::Conflict { .. } => StatusCode::CONFLICT,
-        Error::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
-        Error::Forbidden { .. } => StatusCode::FORBIDDEN,
-        Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Error::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Error::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         match self {
@@ -94,7 +82,7 @@ impl IntoResponse for ApiError {
 }
 
 fn domain(cause: &Error) -> Response {
-    let status = status(cause);
+    let status = status_code(cause);
     if status.is_server_error() {
         tracing::error!(error = cause.chain(), "request failed");
     } else {

@@ -3,6 +3,7 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::Error;
+use service::status_code;
 
 use crate::image::CustomiseError;
 
@@ -46,7 +47,7 @@ impl IntoResponse for ErrorResponse {
             Self::Path(reason) => return plain(StatusCode::NOT_FOUND, format!("{reason}\n")),
             Self::Error(error) => error,
         };
-        let status = status(&error);
+        let status = status_code(&error);
         if status.is_server_error() {
             tracing::error!(
                 error = error.chain(),
@@ -67,19 +68,6 @@ impl IntoResponse for ErrorResponse {
                 .insert(header::RETRY_AFTER, RETRY_AFTER);
         }
         response
-    }
-}
-
-fn status(error: &Error) -> StatusCode {
-    match error {
-        Error::NotFound { .. } => StatusCode::NOT_FOUND,
-        Error::Invalid { .. } => StatusCode::BAD_REQUEST,
-        Error::Conflict { .. } => StatusCode::CONFLICT,
-        Error::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
-        Error::Forbidden { .. } => StatusCode::FORBIDDEN,
-        Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Error::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Error::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -26,6 +26,7 @@ pub use cluster::cluster_validations;
 pub(crate) use conclude::{
     ClusterJudgement, Flip, HostJudgement, Ignored, applicable, flips, judge_cluster, judge_host,
 };
+pub use conclude::{NEVER_IGNORED_CLUSTER, NEVER_IGNORED_HOST};
 pub(crate) use subject::INVENTORY;
 pub use subject::{ClusterSubject, HostSubject};
 pub use validation::{

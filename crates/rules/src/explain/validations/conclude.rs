@@ -13,7 +13,7 @@ use super::verdict::Verdict;
 use crate::network::networking;
 
 /// Validations of hosts that cannot be ignored. Source: assisted-service, internal/common/validations.go.
-const NEVER_IGNORED_HOST: &[HostValidationId] = &[
+pub const NEVER_IGNORED_HOST: &[HostValidationId] = &[
     HostValidationId::Connected,
     HostValidationId::HasInventory,
     HostValidationId::InventoryNotFullyTruncated,
@@ -22,7 +22,7 @@ const NEVER_IGNORED_HOST: &[HostValidationId] = &[
     HostValidationId::HostnameValid,
 ];
 /// Validations of clusters that cannot be ignored. Source: as above.
-const NEVER_IGNORED_CLUSTER: &[ClusterValidationId] = &[
+pub const NEVER_IGNORED_CLUSTER: &[ClusterValidationId] = &[
     ClusterValidationId::ApiVipsDefined,
     ClusterValidationId::IngressVipsDefined,
     ClusterValidationId::AllHostsAreReadyToInstall,
