@@ -15,12 +15,15 @@ use oauth2::{
     TokenResponse as _, TokenUrl,
 };
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
 
 use crate::web_address::web_address;
 
-/// Path of the versions below the base URL.
-const VERSIONS: &str = "api/assisted-install/v2/platform-versions";
+/// Paths of the versions below the base URL: the hosted service has the first, a neutral one may have the second alone.
+const VERSIONS: [&str; 2] = [
+    "api/assisted-install/v2/openshift-versions",
+    "api/assisted-install/v2/platform-versions",
+];
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Units: bytes. The list of versions has some ten thousand.
 const RESPONSE_LIMIT_BYTES: usize = 8 << 20;
@@ -60,25 +63,34 @@ pub(super) struct FetchArgs {
 
 /// Fetches the versions of the hosted installer, as JSON.
 ///
-/// Errors: Unauthenticated – refused token; Invalid – malformed file or response; Unavailable.
+/// Errors: Unauthenticated – refused token; NotFound – no list of versions; Invalid – malformed file or response;
+/// Unavailable.
 pub(super) async fn fetch(arguments: &FetchArgs) -> Result<String, Error> {
     let client = client(arguments)?;
     let token = access_token(&client, arguments).await?;
     let bearer = format!("Bearer {}", token.secret());
     let mut bearer = HeaderValue::from_str(&bearer).map_err(|_| refused("invalid access token"))?;
     bearer.set_sensitive(true);
-    let request = client
-        .get(below(&arguments.base_url, VERSIONS)?)
-        .header(AUTHORIZATION, bearer)
-        .header(CONTENT_TYPE, JSON)
-        .header(ACCEPT, JSON);
-    let response = request.send().await.map_err(|e| unreachable(e, SERVICE))?;
-    let (status, body) = read_response(response).await?;
-    if !status.is_success() {
-        let reason = reason(&body, token.secret());
-        return Err(refused(&format!("{status}: {reason}")));
+    for path in VERSIONS {
+        let request = client
+            .get(below(&arguments.base_url, path)?)
+            .header(AUTHORIZATION, bearer.clone())
+            .header(CONTENT_TYPE, JSON)
+            .header(ACCEPT, JSON);
+        let response = request.send().await.map_err(|e| unreachable(e, SERVICE))?;
+        let (status, body) = read_response(response).await?;
+        if status.is_success() {
+            return Ok(String::from_utf8_lossy(&body).into_owned());
+        }
+        if status != StatusCode::NOT_FOUND {
+            let reason = reason(&body, token.secret());
+            return Err(refused(&format!("{status}: {reason}")));
+        }
     }
-    Ok(String::from_utf8_lossy(&body).into_owned())
+    Err(Error::not_found(
+        "list of versions below BASE_URL",
+        VERSIONS.join(" or "),
+    ))
 }
 
 /// Exchanges the offline token.
@@ -152,7 +164,7 @@ fn client(arguments: &FetchArgs) -> Result<Client, Error> {
     client.map_err(|e| Error::internal("building the web client", e))
 }
 
-async fn read_response(mut response: Response) -> Result<(reqwest::StatusCode, Vec<u8>), Error> {
+async fn read_response(mut response: Response) -> Result<(StatusCode, Vec<u8>), Error> {
     let (status, mut body) = (response.status(), Vec::new());
     while let Some(chunk) = response
         .chunk()

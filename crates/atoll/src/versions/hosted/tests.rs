@@ -45,14 +45,18 @@ struct Test {
 
 impl Test {
     async fn start() -> Self {
+        Self::with_paths(&["/api/assisted-install/v2/openshift-versions"]).await
+    }
+
+    /// A service that lists versions at these paths.
+    async fn with_paths(paths: &[&str]) -> Self {
         let hosted = Hosted::default();
-        let router = Router::new()
-            .route(
-                "/sso/auth/realms/site/protocol/openid-connect/token",
-                post(token),
-            )
-            .route("/api/assisted-install/v2/platform-versions", get(versions))
-            .with_state(hosted.clone());
+        let token_path = "/sso/auth/realms/site/protocol/openid-connect/token";
+        let mut router = Router::new().route(token_path, post(token));
+        for path in paths {
+            router = router.route(path, get(versions));
+        }
+        let router = router.with_state(hosted.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -117,6 +121,16 @@ async fn versions_are_fetched_with_an_offline_token() {
     assert_eq!(headers["authorization"], format!("Bearer {ACCESS}"));
     assert_eq!(headers["content-type"], "application/json");
     assert_eq!(headers["accept"], "application/json");
+}
+
+#[tokio::test]
+async fn either_path_of_the_versions_is_enough() {
+    let neutral = ["/api/assisted-install/v2/platform-versions"];
+    let test = Test::with_paths(&neutral).await;
+    assert!(fetch(&test.arguments).await.unwrap().contains("4.18.1"));
+    let test = Test::with_paths(&[]).await;
+    let refused = test.refused().await;
+    assert!(refused.contains("openshift-versions or"), "{refused}");
 }
 
 #[tokio::test]
