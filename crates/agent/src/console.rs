@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 
-use self::form::{FormProgress, NetworkConnection, NetworkForm};
+use self::form::{CONNECTION_PREFIX, FormProgress, NetworkConnection, NetworkForm};
 use crate::host_files::write_private;
 use crate::links::LinkTable;
 use crate::status::StatusHandle;
@@ -22,8 +22,6 @@ use crate::{Error, HostFiles, command};
 const REFRESH: Duration = Duration::from_secs(5);
 const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 const KEYFILES: &str = "/etc/NetworkManager/system-connections";
-/// Beginning of the names of connections that the form makes.
-const CONNECTION_PREFIX: &str = "atoll-";
 const TIMEOUT: Duration = Duration::from_mins(2);
 /// Longest answer. Units: characters.
 const MAX_LINE: usize = 1024;

@@ -10,25 +10,25 @@ mod container;
 mod disk;
 mod node_config;
 mod partitions;
+mod plan;
 mod restart;
 mod skip_reboot;
 mod write_image;
 
 pub(crate) use restart::reboot;
 
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::host::{HostRole, HostStage};
 use model::steps::InstallCmdRequest;
-use tokio::task::JoinHandle;
 
+use self::plan::InstallPlan;
+use crate::Error;
 use crate::host_files::write_private;
 use crate::logs::{HostLogs, LogScope};
-use crate::steps::StepContext;
-use crate::{Error, HostFiles, console};
+use crate::steps::context::StepContext;
 
 const IGNITION_FOLDER: &str = "/opt/install-dir";
 /// Between two looks at the control plane.
@@ -38,96 +38,17 @@ const READY_MASTERS: usize = 2;
 /// etcd needs it after the last report. Source: OCPBUGS-5988.
 const REBOOT_DELAY: Duration = Duration::from_mins(1);
 
-/// The installation that runs, if any.
-#[derive(Debug, Default)]
-pub(crate) struct InstallationTask(Mutex<Option<JoinHandle<()>>>);
-
-impl InstallationTask {
-    /// Starts an installation. False when one runs.
-    ///
-    /// Errors: the request is wrong, as text.
-    pub(crate) fn begin(
-        &self,
-        context: &Arc<StepContext>,
-        request: InstallCmdRequest,
-    ) -> Result<bool, String> {
-        let plan = InstallPlan::new(request)?;
-        let mut task = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if task.as_ref().is_some_and(|task| !task.is_finished()) {
-            return Ok(false);
-        }
-        let context = Arc::clone(context);
-        *task = Some(tokio::spawn(async move { run(&context, &plan).await }));
-        Ok(true)
-    }
-
-    /// Stops it; its programs are killed.
-    pub(crate) fn stop(&self) {
-        if let Some(task) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            task.abort();
-        }
-    }
-}
-
-/// A checked request.
-#[derive(Debug)]
-struct InstallPlan {
+/// Starts an installation. False when one runs.
+///
+/// Errors: the request is wrong, as text.
+pub(crate) fn begin(
+    context: &Arc<StepContext>,
     request: InstallCmdRequest,
-    /// Arguments of coreos-installer.
-    arguments: Vec<String>,
-}
-
-impl InstallPlan {
-    fn new(request: InstallCmdRequest) -> Result<Self, String> {
-        let arguments = match request.installer_args.as_str() {
-            "" => Vec::new(),
-            text => serde_json::from_str(text)
-                .map_err(|error| format!("installer_args {text:?}: {error}"))?,
-        };
-        for device in request.disks_to_format.iter().chain([&request.boot_device]) {
-            if !is_disk(device) {
-                return Err(format!("this host has no disk {device:?}"));
-            }
-        }
-        if request.role == HostRole::AutoAssign {
-            return Err("the host has no role".to_owned());
-        }
-        let plan = Self { request, arguments };
-        let image = &plan.request.installer_image;
-        // To podman, it would be an option.
-        if plan.needs_installer_image() && (image.is_empty() || image.starts_with('-')) {
-            return Err(format!("installer_image {image:?} is no image"));
-        }
-        Ok(plan)
-    }
-
-    /// Arguments of coreos-installer: a network of the console's form is copied to the installed system.
-    fn installer_arguments(&self, files: &HostFiles) -> Vec<String> {
-        let mut arguments = self.arguments.clone();
-        let is_copied = arguments
-            .iter()
-            .any(|argument| matches!(argument.as_str(), "-n" | "--copy-network"));
-        if console::has_connections(files) && !is_copied {
-            arguments.push("--copy-network".to_owned());
-        }
-        arguments
-    }
-
-    /// Whether this host starts the control plane, alone or for others, or keeps the system that it runs.
-    fn needs_installer_image(&self) -> bool {
-        let request = &self.request;
-        request.role == HostRole::Bootstrap
-            || request.control_plane_count == 1
-            || !request.coreos_image.is_empty()
-    }
-}
-
-/// Whether a path leads to a block device, whose content an installation overwrites.
-fn is_disk(path: &str) -> bool {
-    let target = std::fs::canonicalize(path).ok();
-    let target = target.filter(|target| path.starts_with("/dev/") && target.starts_with("/dev"));
-    let metadata = target.and_then(|target| std::fs::metadata(target).ok());
-    metadata.is_some_and(|metadata| metadata.file_type().is_block_device())
+) -> Result<bool, String> {
+    let plan = InstallPlan::new(request)?;
+    let own = Arc::clone(context);
+    let installation = async move { run(&own, &plan).await };
+    Ok(context.installation.start(installation))
 }
 
 async fn run(context: &StepContext, plan: &InstallPlan) {
@@ -287,65 +208,6 @@ impl HostInstaller<'_> {
                 return Ok(());
             }
             tokio::time::sleep(WATCH_INTERVAL).await;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A request for the first disk of this machine, changed by `change`. Nothing is written: only the plan is made.
-    fn planned(change: impl FnOnce(&mut InstallCmdRequest)) -> Option<Result<(), String>> {
-        let names = std::fs::read_dir("/sys/class/block").ok()?;
-        let mut devices = names.filter_map(|entry| {
-            let path = format!("/dev/{}", entry.ok()?.file_name().to_str()?);
-            is_disk(&path).then_some(path)
-        });
-        let mut request = InstallCmdRequest {
-            role: HostRole::Bootstrap,
-            boot_device: devices.next()?,
-            installer_image: "registry.example:5000/installer@sha256:0".to_owned(),
-            ..InstallCmdRequest::default()
-        };
-        change(&mut request);
-        Some(InstallPlan::new(request).map(drop))
-    }
-
-    #[test]
-    fn only_disks_are_overwritten() {
-        for path in [
-            "",
-            "/",
-            "sda",
-            "/etc/passwd",
-            "/dev",
-            "/dev/",
-            "/dev/null",
-            "/dev/../etc/passwd",
-            "/dev/stdin",
-            "/dev/fd/0",
-            "/dev/no-such-disk",
-        ] {
-            assert!(!is_disk(path), "{path}");
-        }
-        // A container may have no disk.
-        let Some(accepted) = planned(|_| {}) else {
-            return;
-        };
-        assert_eq!(accepted, Ok(()));
-        let wrong = planned(|request| request.disks_to_format = vec!["/dev/../etc/passwd".into()]);
-        assert!(wrong.unwrap().unwrap_err().contains("no disk"));
-    }
-
-    #[test]
-    fn no_image_is_an_option_of_podman() {
-        for image in ["", "-v/:/host", "--volume=/:/host"] {
-            let Some(refused) = planned(|request| request.installer_image = image.to_owned())
-            else {
-                return;
-            };
-            assert!(refused.unwrap_err().contains("is no image"), "{image}");
         }
     }
 }

@@ -34,11 +34,10 @@ pub use host_files::HostFiles;
 
 use api::ServiceClient;
 use console::HostConsole;
-use install::InstallationTask;
 use links::LinkTable;
 use runner::Runner;
 use status::StatusHandle;
-use steps::StepContext;
+use steps::context::{InstallationTask, StepContext};
 
 /// Runs the agent until the program ends.
 ///

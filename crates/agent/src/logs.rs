@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
+pub(crate) use self::archive::LogScope;
 use self::archive::{LogArchive, LogSource};
 use crate::api::ServiceClient;
 use crate::command::succeed;
@@ -24,15 +25,6 @@ const FOLDER: &str = "/var/tmp";
 const GATHER: &str = "/usr/local/bin/installer-gather.sh";
 const BUNDLE: &str = "/root/log-bundle";
 const GATHER_TIMEOUT: Duration = Duration::from_mins(40);
-
-/// Scope of a collection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LogScope {
-    /// The whole journal, the kernel's messages and core dumps.
-    pub(crate) is_full: bool,
-    /// Addresses of the masters, on the host that starts the control plane.
-    pub(crate) bootstrap: Option<Vec<IpAddr>>,
-}
 
 /// Logs of one host.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use crate::api::ServiceClient;
 use crate::media;
-use crate::steps::{self, StepContext, StepOutcome};
+use crate::steps;
+use crate::steps::context::{StepContext, StepOutcome};
 use crate::{Error, HostFiles};
 
 /// How long an unchanged output of a step is not sent again.

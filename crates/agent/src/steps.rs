@@ -4,6 +4,7 @@
 
 mod api_vip;
 mod connectivity;
+pub(crate) mod context;
 mod dhcp_lease;
 #[cfg(test)]
 mod dhcp_lease_tests;
@@ -24,53 +25,14 @@ mod tang;
 mod upgrade_agent;
 mod vips;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use model::steps::StepType;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use uuid::Uuid;
 
-use crate::HostFiles;
-use crate::api::ServiceClient;
-use crate::install::InstallationTask;
-use crate::status::StatusHandle;
+use self::context::{StepContext, StepOutcome};
 
 /// Longest error of a step. Units: bytes.
 const MAX_ERROR: usize = 4096;
-
-/// Everything that steps use.
-#[derive(Debug)]
-pub(crate) struct StepContext {
-    pub(crate) api: ServiceClient,
-    pub(crate) files: HostFiles,
-    pub(crate) host_id: Uuid,
-    pub(crate) status: StatusHandle,
-    pub(crate) installation: InstallationTask,
-    /// The peer's image of the agent, which its installer uses.
-    pub(crate) agent_image: Mutex<String>,
-}
-
-/// Result of a step.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct StepOutcome {
-    pub(crate) exit_code: i64,
-    /// JSON text of most steps.
-    pub(crate) output: String,
-    pub(crate) error: String,
-    /// The host has to register again.
-    pub(crate) registers_again: bool,
-}
-
-impl StepOutcome {
-    fn json(output: &impl Serialize) -> Result<Self, String> {
-        let output = serde_json::to_string(output).map_err(|error| error.to_string())?;
-        Ok(Self {
-            output,
-            ..Self::default()
-        })
-    }
-}
 
 /// Runs a step. A failure of the step itself has the exit code -1.
 pub(crate) async fn run(
@@ -107,12 +69,4 @@ pub(crate) async fn run(
     let end = outcome.error.floor_char_boundary(MAX_ERROR);
     outcome.error.truncate(end);
     outcome
-}
-
-/// The request in the only argument.
-fn only<T: DeserializeOwned>(arguments: &[String]) -> Result<T, String> {
-    let [argument] = arguments else {
-        return Err(format!("expected one argument, got {}", arguments.len()));
-    };
-    serde_json::from_str(argument).map_err(|error| format!("unexpected argument: {error}"))
 }

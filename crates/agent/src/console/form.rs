@@ -5,6 +5,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+/// Beginning of the names of connections that the form makes.
+pub(super) const CONNECTION_PREFIX: &str = "atoll-";
+
 /// A network connection of one interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct NetworkConnection {
@@ -137,7 +140,7 @@ fn gateway(text: &str, own: Option<IpNet>) -> Result<Option<IpAddr>, String> {
 impl NetworkConnection {
     /// Name of the connection, and of its file without the ending.
     pub(super) fn name(&self) -> String {
-        format!("{}{}", super::CONNECTION_PREFIX, self.interface)
+        format!("{}{}", CONNECTION_PREFIX, self.interface)
     }
 
     /// The keyfile. Source: nm-settings-keyfile(5).

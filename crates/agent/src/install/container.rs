@@ -9,9 +9,9 @@ use model::host::HostStage;
 use model::network::Proxy;
 use tokio::process::Command;
 
-use super::InstallPlan;
+use super::plan::InstallPlan;
 use crate::Error;
-use crate::steps::StepContext;
+use crate::steps::context::StepContext;
 
 /// Folders and files of the host that the installer uses.
 const VOLUMES: [&str; 6] = [

@@ -9,9 +9,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::InstallPlan;
 use super::node_config::NodeConfig;
 use super::partitions::PartitionTable;
+use super::plan::InstallPlan;
 use crate::command::succeed;
 use crate::{Error, HostFiles};
 

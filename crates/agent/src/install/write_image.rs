@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use crate::Error;
-use crate::steps::StepContext;
+use crate::steps::context::StepContext;
 
 const PROGRAM: &str = "coreos-installer";
 const ATTEMPTS: u32 = 3;

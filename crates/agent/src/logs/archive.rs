@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,7 +13,6 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::runtime::Handle;
 
-use super::LogScope;
 use crate::command::run;
 use crate::host_files::create_private;
 
@@ -22,6 +22,15 @@ const MAX_OUTPUT: u64 = 256 << 20;
 const TIMEOUT: Duration = Duration::from_mins(5);
 /// The latest core dumps are kept. Units: dumps.
 const MAX_DUMPS: usize = 4;
+
+/// Scope of a collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogScope {
+    /// The whole journal, the kernel's messages and core dumps.
+    pub(crate) is_full: bool,
+    /// Addresses of the masters, on the host that starts the control plane.
+    pub(crate) bootstrap: Option<Vec<IpAddr>>,
+}
 
 /// When a source is collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use model::steps::{ApiVipConnectivityRequest, ApiVipConnectivityResponse};
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use super::{StepOutcome, only};
+use super::context::{StepOutcome, only};
 use crate::fetch;
 
 const IGNITION_TYPE: &str = "application/vnd.coreos.ignition+json; version=3.2.0";

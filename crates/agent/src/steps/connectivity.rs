@@ -14,7 +14,7 @@ use model::steps::{
     L3Connectivity, MtuReport,
 };
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 use crate::links::{LinkTable, NetworkLink};
 use crate::probes::icmp::{self, EchoOptions};
 use crate::probes::{Neighbours, arp, mac_text, ndp};

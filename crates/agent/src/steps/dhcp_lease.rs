@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use model::steps::{DhcpAllocationRequest, DhcpAllocationResponse};
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 use crate::dhcp::{DhcpClient, lease, leased_address};
 use crate::links::{LinkTable, NetworkLink};
 use crate::probes::parse_mac;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use model::steps::{DiskSpeedCheckRequest, DiskSpeedCheckResponse};
 use rustix::fs::{Mode, OFlags};
 
-use super::StepOutcome;
+use super::context::StepOutcome;
 
 const WRITERS: u64 = 2;
 /// Writes of each writer.

@@ -11,7 +11,7 @@ use model::steps::{
 };
 use net::resolve::Resolver;
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 
 const CONCURRENCY: usize = 8;
 

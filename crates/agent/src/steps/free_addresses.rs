@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 use model::steps::FreeNetworkAddresses;
 
 use super::connectivity::source_in_network_of;
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 use crate::links::LinkTable;
 use crate::probes::arp;
 

@@ -13,7 +13,7 @@ use model::steps::{
 use oci::{Kind, Manifest, Platform, Reference};
 use oci_client::{Client, ClientOptions, Credentials, Mirrors};
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 
 /// Configuration of podman, which the installation uses.
 const AUTH_FILE: &str = "/root/.docker/config.json";

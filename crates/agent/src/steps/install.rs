@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use model::steps::InstallCmdRequest;
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
+use crate::install;
 
 /// Exit code of podman when the installer's container exists: the service knows that it runs.
 const RUNS_ALREADY: i64 = 125;
@@ -12,7 +13,7 @@ const RUNS_ALREADY: i64 = 125;
 /// Starts the installation; its progress has reports of its own.
 pub(super) fn run(context: &Arc<StepContext>, arguments: &[String]) -> Result<StepOutcome, String> {
     let request: InstallCmdRequest = only(arguments)?;
-    if context.installation.begin(context, request)? {
+    if install::begin(context, request)? {
         return Ok(StepOutcome::default());
     }
     Ok(StepOutcome {

@@ -1,6 +1,6 @@
 //! Step `inventory`.
 
-use super::{StepContext, StepOutcome};
+use super::context::{StepContext, StepOutcome};
 use crate::inventory::{SizeLimits, inventory, truncate};
 use crate::links::LinkTable;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::steps::LogsGatherCmdRequest;
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 use crate::logs::{HostLogs, LogScope};
 
 /// For all of it. Source: assisted-installer-agent, src/commands/actions/logs_gather.go.

@@ -8,11 +8,11 @@ use model::network::VipVerification;
 use model::steps::{ConnectivityReport, FreeNetworkAddresses, StepType, VerifiedVip};
 use serde_json::json;
 
+use super::context::InstallationTask;
 use super::{StepContext, run};
 use crate::HostFiles;
 use crate::api::ServiceClient;
 use crate::args::AgentArgs;
-use crate::install::InstallationTask;
 use crate::status::StatusHandle;
 
 /// The neighbour's namespace; removed when dropped.

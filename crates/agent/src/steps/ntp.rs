@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::steps::{NtpSource, NtpSynchronizationRequest, NtpSynchronizationResponse, SourceState};
 use net::resolve::Resolver;
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 use crate::command::succeed;
 
 const TIMEOUT: Duration = Duration::from_secs(30);

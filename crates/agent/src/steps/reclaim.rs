@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 
 use serde::Deserialize;
 
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 use crate::boot_artifacts::{ArtifactUrls, BootFolder};
 use crate::{HostFiles, fetch, install};
 

@@ -7,7 +7,7 @@ use net::web::shown;
 use serde::Deserialize;
 use url::Url;
 
-use super::{StepOutcome, only};
+use super::context::{StepOutcome, only};
 use crate::fetch;
 
 #[derive(Debug, Deserialize)]

@@ -7,7 +7,7 @@
 use model::steps::UpgradeAgentResponse;
 use serde::Deserialize;
 
-use super::{StepOutcome, only};
+use super::context::{StepOutcome, only};
 
 #[derive(Debug, Deserialize)]
 struct UpgradeRequest {

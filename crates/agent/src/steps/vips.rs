@@ -8,7 +8,7 @@ use model::network::VipVerification;
 use model::steps::{VerifiedVip, VerifyVip};
 
 use super::connectivity::source_in_network_of;
-use super::{StepContext, StepOutcome, only};
+use super::context::{StepContext, StepOutcome, only};
 use crate::links::LinkTable;
 use crate::probes::icmp::{self, EchoOptions};
 use crate::probes::{arp, ndp};
