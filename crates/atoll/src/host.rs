@@ -15,9 +15,6 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// Mode of files with passwords.
-const OWNER_ONLY: u32 = 0o600;
-
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum HostCommand {
     /// Check BareMetalHost, Secret and Machine records in YAML or JSON: each mistake with line, field and remedy; exit

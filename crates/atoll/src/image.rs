@@ -1,21 +1,22 @@
 //! `atoll image`: live images in files, customised as the image service does.
 
+mod input;
 mod make_test_iso;
 pub(crate) mod output;
 mod push;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use image_service::content::{ContentPieces, Piece};
 use image_service::image::{
     BaseImage, InitrdArchives, KargsChange, customised, minimal_iso, pristine,
 };
 use serde_json::json;
 use service::{Error, ResultExt as _};
-use sha2::{Digest as _, Sha256};
 use url::Url;
 
+pub(crate) use self::input::open;
+use self::input::{of, sha256_of};
 use self::output::OutputArgs;
 use crate::ignition::accepted;
 use crate::output_format::FormatArgs;
@@ -176,13 +177,6 @@ pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
     }
 }
 
-/// Opens a live image.
-///
-/// Errors: it is none.
-pub(crate) fn open(path: &Path) -> Result<BaseImage, Error> {
-    BaseImage::open(path).doing("opening the image")
-}
-
 fn embed(arguments: &EmbedArgs) -> Result<(), Error> {
     let image = open(&arguments.image)?;
     let config = arguments.ignition.as_deref().map(accepted).transpose()?;
@@ -292,23 +286,6 @@ fn extract(arguments: &ExtractArgs) -> Result<(), Error> {
         terminal::print(&path.display().to_string());
     }
     Ok(())
-}
-
-fn of(piece: Piece) -> ContentPieces {
-    let mut content = ContentPieces::new();
-    content.push(piece);
-    content
-}
-
-/// The SHA-256 in hexadecimal.
-fn sha256_of(piece: Piece) -> Result<String, Error> {
-    let mut hash = Sha256::new();
-    let read = of(piece).for_each_chunk(|chunk| {
-        hash.update(chunk);
-        Ok(())
-    });
-    read.doing("reading the image")?;
-    Ok(hex::encode(hash.finalize()))
 }
 
 fn verify(arguments: &VerifyArgs) -> Result<(), Error> {

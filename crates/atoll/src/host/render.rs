@@ -11,11 +11,12 @@ use secrecy::SecretString;
 use service::Error;
 use service::file::{folder, write_atomic};
 
-use super::OWNER_ONLY;
 use super::check::summary;
 use super::input::{self, ApiGroupsArgs};
 use crate::terminal;
 
+/// Mode of files with passwords.
+const OWNER_ONLY: u32 = 0o600;
 /// Mode of a new folder with passwords.
 const OWNER_FOLDER: u32 = 0o700;
 

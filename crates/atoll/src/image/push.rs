@@ -14,7 +14,7 @@ use oci_client::client::BlobSource;
 use service::runtime;
 use service::{Error, ResultExt as _};
 
-use super::{open, sha256_of};
+use super::input::{open, sha256_of};
 use crate::catalog::RegistryAccessArgs;
 use crate::terminal;
 

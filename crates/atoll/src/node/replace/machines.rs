@@ -6,7 +6,7 @@ use replacement::{MachineSide, NodeBmcs, NodePlace};
 use serde_json::Value;
 use service::Error;
 
-use super::NodeBootArgs;
+use super::arguments::NodeBootArgs;
 use super::records::MachineRecords;
 use crate::host::bmcs::connector;
 use crate::host::boot::medium;

@@ -18,9 +18,10 @@ use serde_json::Value;
 use service::{Error, ResultExt as _, clock};
 use supervisor::account::{self, Account};
 
+use super::arguments::NodeReplaceArgs;
 use super::printer::ProgressPrinter;
 use super::records::MachineRecords;
-use super::{NodeReplaceArgs, machines, plan_text};
+use super::{machines, plan_text};
 use crate::node::etcd::observe_elected;
 use crate::terminal;
 
