@@ -9,11 +9,13 @@ mod collect;
 mod collection_marks;
 mod contents;
 mod expire;
+mod inner;
 mod layout;
 mod manifests;
 mod multipart_record;
 mod orphans;
 mod quarantine;
+mod requests;
 mod sweep;
 mod uploads;
 mod verify;
@@ -25,9 +27,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _};
 use model::time::Timestamp;
-use object_store::path::Path;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -36,86 +37,21 @@ use super::content_name::ContentName;
 use super::sessions::Sessions;
 use super::verified::Verified;
 use super::{CollectedGarbage, ContentStore, Referrer, Result, StoreError, StoredContent, Usage};
-use bucket::{Bucket, BucketError};
-use collection_marks::MarkSightings;
+use bucket::Bucket;
+use inner::{BucketInner, MarkSightings};
 use layout::BucketLayout;
-use oci::{Algorithm, Digest, Manifest, Repository, Tag, Target};
-use uploads::BucketSession;
-use walk::RepositoryWalk;
+use oci::{Digest, Manifest, Repository, Tag, Target};
 
 pub use bucket::{Objects, PART_BYTES_MIN, S3Options, s3};
 
-/// Units: bytes. Longest link: `sha512:` and 128 digits.
-const LINK_LIMIT_BYTES: u64 = 256;
 /// Units: bytes. Longest record.
 const RECORD_LIMIT_BYTES: u64 = 64 << 20;
 /// Concurrent multipart uploads; each holds up to four parts in memory.
 const LARGE_WRITES: usize = 16;
 
-const DOING: &str = "sending a request to the bucket";
-
-/// Concurrent requests of one operation.
-const AT_ONCE: usize = 16;
-
-/// Runs `work` for all `items` with bounded concurrency; results keep the order of the items.
-async fn each<I, T, F, W>(items: I, work: W) -> Result<Vec<T>>
-where
-    I: IntoIterator,
-    W: Fn(I::Item) -> F,
-    F: Future<Output = Result<T>>,
-{
-    let work: Vec<F> = items.into_iter().map(work).collect();
-    stream::iter(work).buffered(AT_ONCE).try_collect().await
-}
-
-fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
-    StoreError::Unavailable {
-        doing: DOING,
-        source: source.into(),
-    }
-}
-
-impl From<BucketError> for StoreError {
-    fn from(error: BucketError) -> Self {
-        match error {
-            BucketError::Full(source) => {
-                Self::io(DOING)(std::io::Error::new(std::io::ErrorKind::StorageFull, source))
-            }
-            BucketError::TooLarge { key, size, limit } => Self::Damaged {
-                what: key,
-                why: format!("{size} bytes exceed the limit of {limit}"),
-            },
-            BucketError::Unavailable(source) | BucketError::Denied(source) => unavailable(source),
-            BucketError::Missing => unavailable(error),
-        }
-    }
-}
-
 /// A store in a bucket. Clones share it.
 #[derive(Debug, Clone)]
 pub struct BucketStore(Arc<BucketInner>);
-
-#[derive(Debug)]
-struct BucketInner {
-    bucket: Bucket,
-    layout: BucketLayout,
-    sessions: Sessions<BucketSession>,
-    manifests: ManifestCache,
-    checked_blobs: CheckedBlobs,
-    verified: Verified,
-    mark_sightings: MarkSightings,
-    /// Units: bytes.
-    part_bytes: u64,
-    large_writes: Semaphore,
-}
-
-/// A blob of a repository.
-#[derive(Debug)]
-struct LinkedBlob {
-    canonical: Digest,
-    /// Units: bytes.
-    size: u64,
-}
 
 impl BucketStore {
     /// Opens the store below the folder `root` of a bucket, with permission to read, write and delete. Uploads are
@@ -146,128 +82,6 @@ impl BucketStore {
             }
         });
         Ok(Self(inner))
-    }
-}
-
-impl BucketInner {
-    /// Errors: Unavailable – the bucket cannot be read or, if required, written.
-    async fn probe(&self, may_write: bool) -> Result<()> {
-        self.bucket.is_any(&self.layout.repositories()).await?;
-        if !may_write {
-            return Ok(());
-        }
-        let key = self.layout.probe();
-        self.bucket.put(&key, "").await?;
-        self.bucket.get(&key, LINK_LIMIT_BYTES).await?;
-        Ok(self.bucket.delete(vec![key]).await?)
-    }
-
-    fn walk(&self, after: &str) -> RepositoryWalk<'_> {
-        RepositoryWalk::new(&self.bucket, &self.layout, after)
-    }
-
-    /// The digest in a link; `None` when the link is missing or malformed.
-    async fn link(&self, key: &Path) -> Result<Option<Digest>> {
-        let text = match self.bucket.get(key, LINK_LIMIT_BYTES).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(text)) => String::from_utf8_lossy(&text).into_owned(),
-            Err(BucketError::TooLarge { .. }) => "it is too long".to_owned(),
-            Err(error) => return Err(error.into()),
-        };
-        let digest = text.trim().parse();
-        if let Err(error) = &digest {
-            tracing::warn!(link = %key, %error, "a damaged link is ignored");
-        }
-        Ok(digest.ok())
-    }
-
-    /// The target of a link. A SHA-512 link counts only together with the SHA-256 link: a deletion by one digest
-    /// deletes both.
-    async fn linked(
-        &self,
-        digest: &Digest,
-        key: impl Fn(&Digest) -> Path,
-    ) -> Result<Option<Digest>> {
-        let Some(canonical) = self.link(&key(digest)).await? else {
-            return Ok(None);
-        };
-        if canonical == *digest {
-            return Ok(Some(canonical));
-        }
-        self.link(&key(&canonical)).await
-    }
-
-    async fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Option<LinkedBlob>> {
-        let linked = self.linked(digest, |digest| self.layout.layer_link(repository, digest));
-        let Some(canonical) = linked.await? else {
-            return Ok(None);
-        };
-        let size = self.bucket.head(&self.layout.data(&canonical)).await?;
-        if size.is_none() {
-            tracing::warn!(repo.name = %repository, %digest, "a link points at missing content");
-        }
-        Ok(size.map(|meta| LinkedBlob {
-            canonical,
-            size: meta.size,
-        }))
-    }
-
-    /// Links stored bytes as a blob. Returns whether they still exist once no collection can remove them.
-    async fn add_blob(&self, repository: &Repository, name: &ContentName) -> Result<bool> {
-        for digest in name.digests() {
-            let key = self.layout.layer_link(repository, digest);
-            self.bucket.put(&key, name.canonical.to_string()).await?;
-        }
-        if name.canonical != *name.requested() {
-            let alias = self.layout.alias(name.requested());
-            self.bucket.put(&alias, name.canonical.to_string()).await?;
-        }
-        self.touch(&name.canonical).await?;
-        self.wait_for_collections().await?;
-        Ok(self.blob(repository, name.requested()).await?.is_some())
-    }
-
-    async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        let key = |digest: &Digest| self.layout.layer_link(repository, digest);
-        let canonical = self.linked(digest, key).await?;
-        let canonical = canonical.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
-        let name = ContentName::new(canonical, digest);
-        Ok(self
-            .bucket
-            .delete(name.digests().map(key).collect())
-            .await?)
-    }
-
-    /// The SHA-256 of stored content, without regard to repositories.
-    async fn stored(&self, digest: &Digest) -> Result<Option<Digest>> {
-        let canonical = match digest.algorithm() {
-            Algorithm::Sha256 => Some(digest.clone()),
-            Algorithm::Sha512 => self.link(&self.layout.alias(digest)).await?,
-        };
-        let Some(canonical) = canonical else {
-            return Ok(None);
-        };
-        let stored = self.bucket.head(&self.layout.data(&canonical)).await?;
-        Ok(stored.map(|_| canonical))
-    }
-
-    async fn mount_blob(
-        &self,
-        repository: &Repository,
-        from: Option<&Repository>,
-        digest: &Digest,
-    ) -> Result<bool> {
-        let canonical = match from {
-            Some(from) => self.blob(from, digest).await?.map(|blob| blob.canonical),
-            None => self.stored(digest).await?,
-        };
-        match canonical {
-            Some(canonical) => {
-                let name = ContentName::new(canonical, digest);
-                self.add_blob(repository, &name).await
-            }
-            None => Ok(false),
-        }
     }
 }
 

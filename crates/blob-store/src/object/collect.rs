@@ -9,12 +9,11 @@ use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
 use object_store::path::Path;
 
-use super::BucketInner;
 use super::collection_marks::CollectionMark;
 use super::contents::LinkedContent;
-use super::each;
+use super::inner::BucketInner;
 use super::layout::linked;
-use super::unavailable;
+use super::requests::{each, unavailable};
 use crate::{CollectedGarbage, Result, StoreError};
 use bucket::ObjectInfo;
 use oci::{Algorithm, Digest, Repository};

@@ -21,8 +21,6 @@
 //! A failed push is not rolled back: a manifest whose blobs were removed between 2 and 5 stays without tags, as after
 //! a crash at that point, since another client may have pushed the same one.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
@@ -31,8 +29,8 @@ use object_store::path::Path;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::BucketInner;
-use super::unavailable;
+use super::inner::BucketInner;
+use super::requests::unavailable;
 use crate::{Result, StoreError};
 use bucket::Bucket;
 use oci::Digest;
@@ -41,9 +39,6 @@ use oci::Digest;
 pub(super) const ATTEMPTS: usize = 5;
 /// Validity of a mark: its collection removes nothing later.
 const MARK_VALID: Duration = Duration::from_secs(30);
-/// Time since its first sighting after which a mark belongs to a dead collection: twice its validity plus the timeout of
-/// its last request.
-const MARK_DEAD_AFTER: Duration = Duration::from_secs(90);
 /// Poll interval of marks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The clock of a bucket may have a resolution of a second.
@@ -55,25 +50,6 @@ pub(super) struct CollectionMark {
     bucket: Bucket,
     key: Path,
     until: Instant,
-}
-
-/// Marks of other replicas' collections, each with its first sighting by this replica. Pushes share them: a dead mark is
-/// found, too, when each client gives up earlier.
-#[derive(Debug, Default)]
-pub(super) struct MarkSightings(Mutex<HashMap<String, Instant>>);
-
-impl MarkSightings {
-    /// Records the marks that exist now, and returns the dead ones.
-    fn record(&self, marks: &[String]) -> Vec<String> {
-        let mut sightings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sightings.retain(|id, _| marks.contains(id));
-        for id in marks {
-            sightings.entry(id.clone()).or_insert_with(Instant::now);
-        }
-        let is_dead = |first: &Instant| first.elapsed() > MARK_DEAD_AFTER;
-        let dead = sightings.iter().filter(|(_, first)| is_dead(first));
-        dead.map(|(id, _)| id.clone()).collect()
-    }
 }
 
 impl BucketInner {

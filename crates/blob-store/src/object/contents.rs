@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::time::Timestamp;
 
-use super::BucketInner;
-use super::each;
+use super::inner::BucketInner;
 use super::layout::{first_byte, linked, stored};
+use super::requests::each;
 use crate::{Result, StoreError, StoredContent, Usage};
 use bucket::{ObjectInfo, Position};
 use oci::{Algorithm, Digest, Repository, Target};

@@ -2,8 +2,8 @@
 
 use model::time::Timestamp;
 
-use super::BucketInner;
-use super::unavailable;
+use super::inner::BucketInner;
+use super::requests::unavailable;
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::{Digest, Repository, Tag, Target};

@@ -8,9 +8,10 @@ use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
 use super::collect::BATCH;
-use super::each;
+use super::inner::BucketInner;
 use super::layout::linked;
-use super::{BucketInner, collection_marks, walk};
+use super::requests::each;
+use super::{collection_marks, walk};
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::Referrer;

@@ -7,10 +7,10 @@ use chrono::TimeDelta;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::BucketInner;
 use super::collect::{BATCH, Collection};
-use super::each;
+use super::inner::BucketInner;
 use super::layout::linked;
+use super::requests::each;
 use crate::content_name::ContentName;
 use crate::{CollectedGarbage, Result, StoreError};
 use bucket::ObjectEntry;

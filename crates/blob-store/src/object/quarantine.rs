@@ -4,8 +4,8 @@ use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 use serde::Serialize;
 
-use super::BucketInner;
-use super::unavailable;
+use super::inner::BucketInner;
+use super::requests::unavailable;
 use super::write::{self, ByteSource, WriteTarget};
 use crate::{Result, StoreError};
 use bucket::ObjectInfo;

@@ -10,11 +10,12 @@ use object_store::path::Path;
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
+use super::collection_marks;
+use super::inner::{BucketInner, BucketSession, Segment};
 use super::multipart_record::{MultipartRecord, RECORD_BYTES_MAX};
 use super::quarantine::COPY_LIMIT;
-use super::unavailable;
+use super::requests::unavailable;
 use super::write::{self, BatchEnd, ByteSource, WriteTarget};
-use super::{BucketInner, collection_marks};
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use bucket::ObjectInfo;
@@ -27,21 +28,6 @@ const STARTED: &str = "startedat";
 const SEGMENT: &str = "data.";
 /// Prefix of records of multipart uploads in progress.
 const PARTS: &str = "parts.";
-
-/// A segment of an upload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Segment {
-    name: String,
-    /// Units: bytes.
-    size: u64,
-}
-
-/// The hash of an upload's segments, on this replica.
-#[derive(Debug, Default)]
-pub(super) struct BucketSession {
-    segments: Vec<Segment>,
-    hasher: Option<Hasher>,
-}
 
 fn size(segments: &[Segment]) -> u64 {
     segments.iter().map(|segment| segment.size).sum()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
-use super::BucketInner;
+use super::inner::BucketInner;
 use oci::{Algorithm, Digest, Hasher};
 
 struct DigestCheck {

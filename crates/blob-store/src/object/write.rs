@@ -11,9 +11,9 @@ use object_store::multipart::PartId;
 use object_store::path::Path;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::BucketInner;
+use super::inner::BucketInner;
 use super::multipart_record::MultipartRecord;
-use super::unavailable;
+use super::requests::unavailable;
 use crate::{Result, StoreError};
 use bucket::Bucket;
 use oci::{Algorithm, Digest, Hasher};
