@@ -10,8 +10,8 @@ use model::mirror_metadata::ImageType;
 use oci::{Digest, Kind};
 use oci_client::layer::{LayerMatch, extract_files};
 
-use crate::closure::References;
 use crate::payload::{REFERENCES, components};
+use crate::references::References;
 
 /// Folder of pruned catalogs, and that of their file-based catalog within them.
 const CATALOGS: &str = "catalogs/";

@@ -14,6 +14,7 @@ pub mod interpolation;
 mod manifest;
 mod payload;
 mod reader;
+mod references;
 mod writer;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use oci::{Digest, Kind};
 use oci_client::image::{FileSelection, ImageLocation};
 use serde_json::Value;
 
-use crate::closure::References;
+use crate::references::References;
 
 /// Label of release images.
 const RELEASE: &str = "io.openshift.release";
