@@ -1,7 +1,7 @@
 //! Validated packages, built from their documents. Source: operator-registry, `alpha/model`.
 
 mod assemble;
-mod bundle;
+pub(crate) mod bundle;
 mod contents;
 #[cfg(test)]
 mod tests;

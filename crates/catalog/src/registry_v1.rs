@@ -13,25 +13,21 @@ mod tests;
 mod yaml;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use self::manifests::Manifests;
 use self::metadata::Metadata;
-use self::properties::Properties;
+use self::properties::{Properties, PropertyOutput};
 use crate::csv::to_json;
 use crate::normal::normalised;
 use crate::schema::{BUNDLE, RelatedImage};
 use crate::{Document, DocumentOrigin};
 
-pub use self::folder::{BundleFile, BundleFolder};
+pub use self::csv::CsvIcon;
+pub use self::folder::{BYTES_LIMIT, BundleFile, BundleFolder, FILES_LIMIT};
 pub use self::migration::with_csv_metadata;
 
 /// Label of bundle images: the package.
 pub const PACKAGE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
-/// Most files of one bundle.
-pub const FILES_LIMIT: usize = 4096;
-/// Largest bundle. Units: bytes. A cluster stores the manifests of one in objects of a megabyte.
-pub const BYTES_LIMIT: u64 = 128 << 20;
 
 /// A bundle as document, with the texts that a package takes from its head.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,13 +38,6 @@ pub struct RenderedBundle {
     pub icon: Option<CsvIcon>,
     /// Warnings: files that are left out.
     pub notes: Vec<String>,
-}
-
-/// Icon of a CSV.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CsvIcon {
-    pub data: Vec<u8>,
-    pub media_type: String,
 }
 
 #[derive(Serialize)]
@@ -63,13 +52,6 @@ struct BundleOutput<'a> {
     properties: Vec<PropertyOutput<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related_images: Vec<RelatedImage<'a>>,
-}
-
-#[derive(Serialize)]
-struct PropertyOutput<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    value: Box<RawValue>,
 }
 
 /// Renders the bundle in `folder`, which is in the bundle image `image`; empty for none.

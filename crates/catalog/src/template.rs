@@ -12,7 +12,6 @@ mod substitutes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,31 +19,23 @@ use std::sync::Arc;
 use located_yaml::{Position, v1_1};
 
 use self::arrange::arranged;
-use self::basic::BasicTemplate;
+use self::basic::{BASIC, BasicTemplate};
+use self::composite::{COMPOSITE, COMPOSITE_CATALOGS};
 use self::fields::Misfit;
-use self::semver::SemverTemplate;
-use self::substitutes::SubstitutesTemplate;
-use crate::registry_v1::RenderedBundle;
+use self::semver::{SEMVER, SemverTemplate};
+use self::substitutes::{SUBSTITUTES, SubstitutesTemplate};
 use crate::{CatalogProblems, Document};
 
 pub use self::composite::{CatalogComponent, CompositeTemplate, InputKind};
+pub use self::fields::{Bundles, TemplateImage};
 
 /// Largest template. Units: bytes.
 pub const BYTES_LIMIT: u64 = 64 << 20;
 /// Most bundles of one template.
 pub const BUNDLES_LIMIT: usize = 10_000;
 
-const BASIC: &str = "olm.template.basic";
-const SEMVER: &str = "olm.semver";
-const SUBSTITUTES: &str = "olm.template.substitutes";
-const COMPOSITE: &str = "olm.composite";
-/// Destinations of composite templates, which have no documents.
-const COMPOSITE_CATALOGS: &str = "olm.composite.catalogs";
 /// All schemas.
 pub const SCHEMAS: &[&str] = &[BASIC, SEMVER, SUBSTITUTES, COMPOSITE, COMPOSITE_CATALOGS];
-
-/// Rendered bundles by image.
-pub type Bundles = BTreeMap<String, RenderedBundle>;
 
 /// A template.
 #[derive(Debug)]
@@ -61,13 +52,6 @@ enum TemplateKind {
     Composite(CompositeTemplate),
     /// Nothing to expand.
     Catalogs,
-}
-
-/// A bundle image with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateImage {
-    pub image: String,
-    pub place: Position,
 }
 
 /// Failure to read or expand a template.

@@ -8,7 +8,7 @@ use super::json::to_html_safe_json;
 use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer, QuotedMap};
 use super::package_metadata::Picture;
 use super::{CsvMetadata, PackageMetadata, Quoted};
-use crate::content::Bundle;
+use crate::content::bundle::Bundle;
 use crate::schema::{Gvk, RelatedImage};
 
 /// The CSV of a bundle of `package`.

@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::CsvIcon;
-use super::manifests::Api;
 use crate::schema::decode::decode;
 use crate::schema::{Icon, RelatedImage, text};
 
@@ -20,6 +18,13 @@ const DEPLOYMENT: &str = "deployment";
 pub(super) struct Csv<'a> {
     pub(super) metadata: CsvObjectMeta<'a>,
     pub(super) spec: CsvSpec<'a>,
+}
+
+/// Icon of a CSV.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvIcon {
+    pub data: Vec<u8>,
+    pub media_type: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -80,6 +85,15 @@ pub(super) struct Definition<'a> {
     pub(super) name: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) version: Cow<'a, str>,
+}
+
+/// An API with its plural name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Api {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) plural: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -4,7 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use super::{BYTES_LIMIT, FILES_LIMIT};
+/// Most files of one bundle.
+pub const FILES_LIMIT: usize = 4096;
+/// Largest bundle. Units: bytes. A cluster stores the manifests of one in objects of a megabyte.
+pub const BYTES_LIMIT: u64 = 128 << 20;
 
 /// Subfolders of a bundle.
 const MANIFESTS: &str = "manifests";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::csv::{Csv, Definition};
+use super::csv::{Api, Csv, Definition};
 use super::folder::BundleFile;
 use super::yaml::{as_go_prints, first_document};
 use crate::schema::decode::decode;
@@ -23,15 +23,6 @@ pub(super) struct Manifests {
     /// Path of the CSV's file.
     csv_path: String,
     pub(super) crds: BTreeSet<Api>,
-}
-
-/// An API with its plural name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Api {
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) kind: String,
-    pub(super) plural: String,
 }
 
 #[derive(Default, Deserialize)]

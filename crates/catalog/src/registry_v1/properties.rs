@@ -7,9 +7,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::PropertyOutput;
-use super::csv::Csv;
-use super::manifests::{Api, Manifests};
+use super::csv::{Api, Csv, Definition};
+use super::manifests::Manifests;
 use super::metadata::{Metadata, RawProperty, properties_of};
 use crate::csv::to_json;
 use crate::schema::decode::decode;
@@ -21,6 +20,14 @@ const ANNOTATION: &str = "olm.properties";
 /// Properties by type and value, manifests last.
 #[derive(Debug)]
 pub(super) struct Properties(BTreeSet<(String, String)>, Vec<(String, String)>);
+
+/// A property of the document.
+#[derive(Serialize)]
+pub(super) struct PropertyOutput<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    pub(super) value: Box<RawValue>,
+}
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -102,12 +109,7 @@ impl Properties {
                 _ => others.push((kind.clone(), value.clone())),
             }
         }
-        let owned = csv
-            .spec
-            .services
-            .owned
-            .iter()
-            .map(super::csv::Definition::api);
+        let owned = csv.spec.services.owned.iter().map(Definition::api);
         for it in owned.chain(manifests.crds.iter().cloned()) {
             all.insert((kind::GVK.to_owned(), api(&it.group, &it.version, &it.kind)));
         }

@@ -4,14 +4,16 @@ use located_yaml::v1_1::Located;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::fields::{Misfit, filled, list, member, members};
-use super::{Bundles, TemplateImage};
+use super::fields::{Bundles, Misfit, TemplateImage, filled, list, member, members};
 use crate::schema::decode::decode;
 use crate::schema::{
     BUNDLE, BundleDocument, CHANNEL, ChannelDocument, DEPRECATIONS, DeprecationsDocument, PACKAGE,
     PackageDocument,
 };
 use crate::{Document, DocumentOrigin, read};
+
+/// Schema of basic templates.
+pub(super) const BASIC: &str = "olm.template.basic";
 
 /// A basic template.
 #[derive(Debug)]

@@ -3,9 +3,14 @@
 
 use located_yaml::v1_1::Located;
 
-use super::TemplateImage;
-use super::fields::{Misfit, filled, list, member, members, only, text};
-use super::{BASIC, SEMVER};
+use super::basic::BASIC;
+use super::fields::{Misfit, TemplateImage, filled, list, member, members, only, text};
+use super::semver::SEMVER;
+
+/// Schema of composite templates.
+pub(super) const COMPOSITE: &str = "olm.composite";
+/// Destinations of composite templates, which have no documents.
+pub(super) const COMPOSITE_CATALOGS: &str = "olm.composite.catalogs";
 
 /// A composite template.
 #[derive(Debug)]

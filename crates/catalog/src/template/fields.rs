@@ -1,10 +1,23 @@
-//! Members of templates, with their places. Names match in any case, since early documentation had them in upper case.
+//! Members of templates with their places, and the bundles that they name. Names match in any case, since early
+//! documentation had them in upper case.
+
+use std::collections::BTreeMap;
 
 use located_yaml::Position;
 use located_yaml::v1_1::{Located, LocatedMember, Value};
 
-use super::TemplateImage;
+use crate::registry_v1::RenderedBundle;
 use crate::schema::decode::is_same_folded;
+
+/// Rendered bundles by image.
+pub type Bundles = BTreeMap<String, RenderedBundle>;
+
+/// A bundle image with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateImage {
+    pub image: String,
+    pub place: Position,
+}
 
 /// A member that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,13 +11,17 @@ use located_yaml::Position;
 use located_yaml::v1_1::Located;
 use serde_json::{Value, json};
 
-use super::fields::{Misfit, boolean, filled, list, member, members, only, text};
+use super::fields::{
+    Bundles, Misfit, TemplateImage, boolean, filled, list, member, members, only, text,
+};
 use super::legacy_release::package_property;
-use super::{Bundles, TemplateImage};
 use crate::registry_v1::RenderedBundle;
 use crate::schema::{CHANNEL, PACKAGE};
 use crate::version::BundleVersion;
 use crate::{Document, DocumentOrigin, read};
+
+/// Schema of semantic-version templates.
+pub(super) const SEMVER: &str = "olm.semver";
 
 /// Channel archetypes by rising stability.
 const ARCHETYPES: [&str; 3] = ["candidate", "fast", "stable"];

@@ -7,13 +7,15 @@ use located_yaml::v1_1::Located;
 use serde_json::{Value, json};
 
 use super::basic::entries;
-use super::fields::{Misfit, filled, list, member, members};
+use super::fields::{Bundles, Misfit, TemplateImage, filled, list, member, members};
 use super::legacy_release::package_property;
-use super::{Bundles, TemplateImage};
 use crate::content::PackageModel;
 use crate::schema::decode::{decode, is_same_folded};
 use crate::schema::{BUNDLE, CHANNEL, ChannelDocument};
 use crate::{CatalogProblems, Document, read};
+
+/// Schema of substitution templates.
+pub(super) const SUBSTITUTES: &str = "olm.template.substitutes";
 
 /// A substitution template.
 #[derive(Debug)]

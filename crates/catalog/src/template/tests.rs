@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::registry_v1::RenderedBundle;
 use crate::{DocumentOrigin, read_files};
 
 fn templates(text: &str) -> Vec<Result<Template, String>> {
