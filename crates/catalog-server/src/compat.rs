@@ -49,8 +49,14 @@ impl Invocation {
 /// catalog server itself.
 pub fn compat_main(arguments: &[OsString]) -> Option<ExitCode> {
     let code = match Invocation::of(arguments) {
-        Invocation::Probe(arguments) => probe::main(arguments),
-        Invocation::Serve(arguments) => serve::main(arguments),
+        Invocation::Probe(arguments) => {
+            let (code, text) = probe::main(arguments);
+            say(&text);
+            code
+        }
+        Invocation::Serve(arguments) => {
+            serve::main(arguments).unwrap_or_else(|reason| say(&reason))
+        }
         Invocation::Other => {
             say("opm: only serve is supported here; use `atoll catalog` for other verbs")
         }

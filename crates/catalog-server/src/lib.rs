@@ -85,7 +85,7 @@ pub async fn prepare(settings: Settings, shutdown: CancellationToken) -> Result<
 
 /// A reloader per catalog.
 fn reloaders(settings: &Settings, health: &Health) -> Result<Vec<CatalogReloader>, Error> {
-    let client = source::client(settings)?;
+    let client = settings.registry_client()?;
     let shared = Arc::new(ReloadContext {
         settings: settings.clone(),
         caches: Arc::new(Caches::open(settings)?),

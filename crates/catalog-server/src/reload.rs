@@ -14,7 +14,7 @@ use crate::caches::{Caches, ReloadError};
 use crate::http::ListedCatalog;
 use crate::metrics::CatalogMetrics;
 use crate::settings::CatalogConfig;
-use crate::source::{self, CatalogSource, Revision};
+use crate::source::{CatalogSource, Revision};
 use crate::{ServedCatalog, Settings};
 
 /// Retry interval while nothing is served.
@@ -171,7 +171,7 @@ impl CatalogReloader {
         let source = &self.config.source;
         if self.reported.is_some() && matches!(source, CatalogSource::Registry(_)) {
             // Credentials may have been added or renewed.
-            let client = source::client(&self.shared.settings);
+            let client = self.shared.settings.registry_client();
             self.client = client.map_err(|e| Error::internal("contacting the registry", e))?;
         }
         let revision = source.revision(&self.client).await?;

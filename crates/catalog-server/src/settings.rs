@@ -2,10 +2,13 @@
 
 mod catalogs;
 
+use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use oci_client::{Client, ClientOptions};
+use service::Error;
 use service::program::ServerSettings;
 use service::server::{Http2, HttpSettings, Listen};
 use service::settings::Problem;
@@ -92,6 +95,24 @@ impl Settings {
     pub(crate) fn http(&self) -> Option<Listen> {
         let address = SocketAddr::new(self.listen_address, self.catalog_http_port?);
         Some(Listen::new(address, self.https_tls()).with(&self.http))
+    }
+
+    /// A registry client with the current credentials and CA files.
+    ///
+    /// Errors: an unusable file.
+    pub(crate) fn registry_client(&self) -> Result<Client, Error> {
+        let reading = |e| Error::new("reading CATALOG_CA_FILE", e);
+        let ca_file = self.catalog_ca_file.as_ref();
+        let options = ClientOptions {
+            credentials: oci_client::registry_logins(self.registry_auth_file.as_deref())
+                .map_err(|e| Error::new("reading REGISTRY_AUTH_FILE", e))?,
+            ca_pem: ca_file.map(fs::read).transpose().map_err(reading)?,
+            insecure: self.catalog_insecure,
+            plain_http_remedy: Some("CATALOG_INSECURE=true"),
+            ..ClientOptions::default()
+        };
+        let made = Client::new(options);
+        made.map_err(|e| Error::new("preparing the client for registries", e))
     }
 }
 

@@ -15,10 +15,8 @@ use std::str::FromStr;
 use catalog::cache::FolderStat;
 use model::Error;
 use oci::{Digest, Reference, Transport};
+use oci_client::Client;
 use oci_client::image::{ImageLocation, Layout};
-use oci_client::{Client, ClientOptions};
-
-use crate::Settings;
 
 pub use staging::Staging;
 
@@ -118,24 +116,6 @@ impl CatalogSource {
     }
 }
 
-/// A registry client with the current credentials and CA files.
-///
-/// Errors: an unusable file.
-pub(crate) fn client(settings: &Settings) -> Result<Client, service::Error> {
-    let reading = |e| service::Error::new("reading CATALOG_CA_FILE", e);
-    let ca_file = settings.catalog_ca_file.as_ref();
-    let options = ClientOptions {
-        credentials: oci_client::registry_logins(settings.registry_auth_file.as_deref())
-            .map_err(|e| service::Error::new("reading REGISTRY_AUTH_FILE", e))?,
-        ca_pem: ca_file.map(fs::read).transpose().map_err(reading)?,
-        insecure: settings.catalog_insecure,
-        plain_http_remedy: Some("CATALOG_INSECURE=true"),
-        ..ClientOptions::default()
-    };
-    let made = Client::new(options);
-    made.map_err(|e| service::Error::new("preparing the client for registries", e))
-}
-
 /// Revision of a folder from file metadata: polling every few seconds reads no file.
 async fn folder_revision(folder: PathBuf) -> Result<Revision, Error> {
     let stat = move || {
@@ -229,6 +209,8 @@ impl fmt::Display for Revision {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use oci_client::ClientOptions;
 
     use super::*;
 

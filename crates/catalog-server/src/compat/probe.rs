@@ -119,8 +119,8 @@ fn failure(code: u8, text: impl Into<String>) -> ProbeError {
     ProbeError { code, text }
 }
 
-/// Runs one check; returns the exit code.
-pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
+/// Runs one check; returns the exit code and the message.
+pub(super) fn main(arguments: Vec<OsString>) -> (ExitCode, String) {
     let arguments = arguments
         .into_iter()
         .map(|argument| argument.to_string_lossy().into_owned());
@@ -134,14 +134,8 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
             runtime.block_on(check(&flags))
         });
     match checked {
-        Ok(()) => {
-            super::say("status: SERVING");
-            ExitCode::SUCCESS
-        }
-        Err(ProbeError { code, text }) => {
-            super::say(&text);
-            ExitCode::from(code)
-        }
+        Ok(()) => (ExitCode::SUCCESS, "status: SERVING".to_owned()),
+        Err(ProbeError { code, text }) => (ExitCode::from(code), text),
     }
 }
 

@@ -92,23 +92,22 @@ impl ServeFlags {
 }
 
 /// Runs `opm serve`; returns the exit code.
-pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
+///
+/// Errors: flags that do not fit, as text.
+pub(super) fn main(arguments: Vec<OsString>) -> Result<ExitCode, String> {
     let flags = match ServeFlags::try_parse_from(arguments) {
         Ok(flags) => flags,
         Err(error) => {
             error.print().ok();
-            return ExitCode::from(u8::from(error.use_stderr()));
+            return Ok(ExitCode::from(u8::from(error.use_stderr())));
         }
     };
-    let arguments = match flags.overrides() {
-        Ok(overrides) => ServerArgs::overriding(overrides),
-        Err(reason) => return super::say(&reason),
-    };
-    if flags.cache_only {
+    let arguments = ServerArgs::overriding(flags.overrides()?);
+    Ok(if flags.cache_only {
         program::main_with("catalog-server", &arguments, crate::prepare)
     } else {
         program::main_with("catalog-server", &arguments, crate::run_strictly)
-    }
+    })
 }
 
 #[cfg(test)]
