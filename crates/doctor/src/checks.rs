@@ -2,6 +2,8 @@
 
 mod base_urls;
 mod certificates;
+mod clients;
+mod findings;
 mod images;
 mod logins;
 mod machine;
@@ -21,73 +23,12 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::report::{CheckGroup, CheckResult, CheckStatus, DoctorReport};
+use self::findings::{CONCURRENT, SubjectFinding};
+use crate::report::{CheckGroup, CheckResult, DoctorReport};
 use crate::site::SiteFacts;
 
-/// Checks at a time, and subjects of one check at a time.
-const CONCURRENT: usize = 8;
-/// Timeout of one subject.
-const SUBJECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// The outcome for one subject of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SubjectFinding {
-    subject: String,
-    status: CheckStatus,
-    finding: String,
-    remedy: String,
-}
-
-impl SubjectFinding {
-    /// The finding of `outcome`.
-    fn of(subject: impl Into<String>, outcome: Result<String, SubjectProblem>) -> Self {
-        match outcome {
-            Ok(finding) => Self::passed(subject, finding),
-            Err((status, finding, remedy)) => Self {
-                status,
-                ..Self::failed(subject, finding, remedy)
-            },
-        }
-    }
-
-    fn passed(subject: impl Into<String>, finding: impl Into<String>) -> Self {
-        Self {
-            subject: subject.into(),
-            status: CheckStatus::Passed,
-            finding: finding.into(),
-            remedy: String::new(),
-        }
-    }
-
-    fn warning(
-        subject: impl Into<String>,
-        finding: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self {
-            status: CheckStatus::Warning,
-            ..Self::failed(subject, finding, remedy)
-        }
-    }
-
-    fn failed(
-        subject: impl Into<String>,
-        finding: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self {
-            subject: subject.into(),
-            status: CheckStatus::Failed,
-            finding: finding.into(),
-            remedy: remedy.into(),
-        }
-    }
-}
-
-/// A status other than passed, the finding and its remedy.
-type SubjectProblem = (CheckStatus, String, String);
 
 type CheckFuture = BoxFuture<'static, Vec<SubjectFinding>>;
 
@@ -222,34 +163,12 @@ async fn run_one(check: &'static SiteCheck, site: Arc<SiteFacts>) -> Vec<CheckRe
     found.into_iter().map(result).collect()
 }
 
-/// Findings for all `subjects`, each with a timeout. The first of a pair is its name.
-async fn each<T, F>(
-    subjects: Vec<(String, T)>,
-    remedy: &'static str,
-    find: impl Fn(String, T) -> F,
-) -> Vec<SubjectFinding>
-where
-    F: Future<Output = SubjectFinding>,
-{
-    let running = subjects.into_iter().map(|(name, subject)| {
-        let found = find(name.clone(), subject);
-        async move {
-            tokio::time::timeout(SUBJECT_TIMEOUT, found)
-                .await
-                .unwrap_or_else(|_| {
-                    let finding = format!("no answer within {} s", SUBJECT_TIMEOUT.as_secs());
-                    SubjectFinding::failed(name, finding, remedy)
-                })
-        }
-    });
-    stream::iter(running).buffered(CONCURRENT).collect().await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        BootImage, CertificateFile, DataFolder, NamedImage, ProbeProblem, ServedName, SiteProbe,
+        BootImage, CertificateFile, CheckStatus, DataFolder, NamedImage, ProbeProblem, ServedName,
+        SiteProbe,
     };
 
     static TABLE: &[SiteCheck] = &[
@@ -275,23 +194,6 @@ mod tests {
             (works.id.as_str(), works.status),
             ("works:it", CheckStatus::Passed)
         );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_subject_without_an_answer_hides_no_other() {
-        let subjects = vec![("a".to_owned(), true), ("b".to_owned(), false)];
-        let found = each(subjects, "wait", |name, hangs| async move {
-            if hangs {
-                std::future::pending::<()>().await;
-            }
-            SubjectFinding::passed(name, "")
-        });
-        let found = found.await;
-        assert_eq!(
-            (found[0].status, found[0].remedy.as_str()),
-            (CheckStatus::Failed, "wait")
-        );
-        assert_eq!(found[1].status, CheckStatus::Passed);
     }
 
     #[tokio::test]

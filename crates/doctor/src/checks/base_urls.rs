@@ -7,8 +7,8 @@ use net::resolve::Resolver;
 use reqwest::StatusCode;
 use url::Url;
 
-use super::services::client;
-use super::{SubjectFinding, each};
+use super::clients::client;
+use super::findings::{SubjectFinding, each};
 use crate::site::{SiteFacts, shown};
 
 /// An operation that only the installer API has.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use net::certificate::{self, CertificateSummary};
 use rustls::pki_types::CertificateDer;
 
-use super::{SubjectFinding, SubjectProblem};
+use super::findings::{SubjectFinding, SubjectProblem};
 use crate::CheckStatus::{Failed, Warning};
 use crate::site::{CertificateFile, SiteFacts};
 

@@ -11,8 +11,8 @@ use oci::Reference;
 use oci_client::Client;
 use url::Url;
 
-use super::services::registry_client;
-use super::{SubjectFinding, SubjectProblem, each};
+use super::clients::registry_client;
+use super::findings::{SubjectFinding, SubjectProblem, each};
 use crate::CheckStatus::{Failed, Warning};
 use crate::site::{BootImage, SiteFacts, shown};
 

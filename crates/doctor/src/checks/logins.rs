@@ -1,6 +1,6 @@
 //! Log-ins of users.
 
-use super::SubjectFinding;
+use super::findings::SubjectFinding;
 use crate::site::SiteFacts;
 
 /// Rights of the users: no mistake, but people should know them.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::SubjectFinding;
+use super::findings::SubjectFinding;
 use crate::site::{DataFolder, SiteFacts};
 
 const MIB: u64 = 1024 * 1024;

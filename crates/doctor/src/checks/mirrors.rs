@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::Error;
 use oci::Reference;
 
-use super::services::{PROBE, registry_client};
-use super::{SubjectFinding, SubjectProblem, each};
+use super::clients::{PROBE, registry_client};
+use super::findings::{SubjectFinding, SubjectProblem, each};
 use crate::CheckStatus::{Failed, Warning};
 use crate::site::SiteFacts;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use net::resolve::Resolver;
 
-use super::{SubjectFinding, each};
+use super::findings::{SubjectFinding, each};
 use crate::site::{ClusterNames, SiteFacts};
 
 const MISSING: &str = "does not resolve";

@@ -11,8 +11,9 @@ use reqwest::header::{HOST, HeaderMap, LOCATION};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::clients::{client, handshake};
+use super::findings::{SubjectFinding, each};
 use super::port_holder::PortHolder;
-use super::{SubjectFinding, each, served_certificates, services};
 use crate::site::{PortUse, ServicePort, SiteFacts};
 
 const REMEDY: &str = "find the program with `ss -ltnp`";
@@ -114,7 +115,7 @@ async fn is_ours(port: &PortUse) -> bool {
 }
 
 async fn get(url: &str, host: Option<&str>) -> Option<(reqwest::StatusCode, HeaderMap)> {
-    let client = services::client(None, true).ok()?;
+    let client = client(None, true).ok()?;
     let request = client.get(url);
     let request = match host {
         Some(host) => request.header(HOST, host),
@@ -126,7 +127,7 @@ async fn get(url: &str, host: Option<&str>) -> Option<(reqwest::StatusCode, Head
 
 /// Whether the certificate for `name` is one of the authority, also an expired one.
 async fn is_of_authority(address: SocketAddr, name: &str, roots: &[u8]) -> bool {
-    let Ok(chain) = served_certificates::handshake(address, name).await else {
+    let Ok(chain) = handshake(address, name).await else {
         return false;
     };
     let Ok(roots) = certificate::of_pem(roots) else {

@@ -9,7 +9,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderValue, TE};
 use tokio::net::TcpStream;
 
 use super::certificates::{CheckedChain, check_chain};
-use super::{SubjectFinding, SubjectProblem, each, served_certificates, services};
+use super::clients::{handshake, http2_client};
+use super::findings::{SubjectFinding, SubjectProblem, each};
 use crate::report::CheckStatus::{Failed, Warning};
 use crate::site::{RemoteCheck, RemoteService, SiteFacts};
 
@@ -34,7 +35,7 @@ pub(super) async fn connections(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
 pub(super) async fn certificates(site: &SiteFacts) -> Vec<SubjectFinding> {
     each_with(site, RemoteCheck::Tls, async |service| {
         let address = connect(service).await?;
-        let chain = served_certificates::handshake(address, &service.host).await;
+        let chain = handshake(address, &service.host).await;
         let chain = chain.map_err(|error| {
             let remedy = format!("look at the log of {}", service.host);
             (Failed, format!("no TLS at {service}: {error}"), remedy)
@@ -123,7 +124,7 @@ async fn connect(service: &RemoteService) -> Result<SocketAddr, SubjectProblem> 
 ///
 /// Errors: no connection; the answer is none of gRPC.
 async fn is_serving(address: SocketAddr) -> Result<bool, String> {
-    let client = services::http2_client()?;
+    let client = http2_client()?;
     let request = client
         .post(format!("http://{address}{HEALTH}"))
         .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))

@@ -1,18 +1,17 @@
 //! Certificates that services present in TLS handshakes.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use net::certificate;
-use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use rustls::pki_types::CertificateDer;
 
 use super::certificates::{CheckedChain, check_chain};
-use super::{SubjectFinding, each, remote};
+use super::clients::handshake;
+use super::findings::{SubjectFinding, each};
+use super::remote;
 use crate::site::{CertificateFile, ServedName, SiteFacts};
 
 const REMEDY: &str = "check that the service runs";
@@ -72,30 +71,10 @@ fn leaf_of(path: &Path) -> Option<CertificateDer<'static>> {
     certificate::of_pem(&pem).ok()?.into_iter().next()
 }
 
-/// The chain that a server presents for `name`, unverified.
-///
-/// Errors: no connection, no TLS, no certificate.
-pub(super) async fn handshake(
-    address: SocketAddr,
-    name: &str,
-) -> std::io::Result<Vec<CertificateDer<'static>>> {
-    let invalid = |reason: String| std::io::Error::new(ErrorKind::InvalidInput, reason);
-    let config = net::trust::client_config(None, true).map_err(|e| invalid(e.to_string()))?;
-    let server = ServerName::try_from(name.to_owned()).map_err(|e| invalid(e.to_string()))?;
-    let socket = TcpStream::connect(address).await?;
-    let connected = TlsConnector::from(Arc::new(config)).connect(server, socket);
-    let connected = connected.await?;
-    let (_, session) = connected.get_ref();
-    let chain = session.peer_certificates().unwrap_or_default();
-    if chain.is_empty() {
-        return Err(invalid("it presents no certificate".to_owned()));
-    }
-    Ok(chain.iter().map(|one| one.clone().into_owned()).collect())
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::fs;
+    use std::net::SocketAddr;
 
     use rustls::ServerConfig;
     use rustls::pki_types::PrivateKeyDer;

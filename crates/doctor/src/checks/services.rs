@@ -1,60 +1,18 @@
 //! Database, registry and catalog server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::Error;
-use net::resolve::Resolver;
 use oci::Reference;
-use oci_client::{Client, ClientOptions};
 
-use super::{SubjectFinding, each, remote};
+use super::clients::{PROBE, client, registry_client};
+use super::findings::{SubjectFinding, each};
+use super::remote;
 use crate::probe::SiteProbe;
 use crate::site::{SiteFacts, shown};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Units: bytes. Longer reasons are cut.
 const MAX_REASON: usize = 512;
-/// A repository that need not exist: its answer shows whether the login is accepted.
-pub(super) const PROBE: &str = "atoll/doctor:probe";
-
-/// A client for single requests, without redirects.
-pub(super) fn client(ca: Option<&[u8]>, insecure: bool) -> Result<reqwest::Client, String> {
-    let tls = net::trust::client_config(ca, insecure).map_err(|e| e.to_string())?;
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .dns_resolver(Resolver::system())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build()
-        .map_err(|e| e.to_string())
-}
-
-/// A client of HTTP/2 without TLS.
-pub(super) fn http2_client() -> Result<reqwest::Client, String> {
-    let tls = net::trust::client_config(None, true).map_err(|e| e.to_string())?;
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .http2_prior_knowledge()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .no_proxy()
-        .build()
-        .map_err(|e| e.to_string())
-}
-
-/// A client of the local registry, and of others that have logins beside it.
-pub(super) fn registry_client(site: &SiteFacts) -> Result<Client, Error> {
-    let credentials = site.registry.as_ref().map(|one| one.credentials.clone());
-    Client::new(ClientOptions {
-        credentials: credentials.unwrap_or_default(),
-        ca_pem: site.ca_pem.clone(),
-        mirrors: site.mirrors.clone(),
-        insecure: site.is_insecure,
-        attempts: Some(1),
-        ..ClientOptions::default()
-    })
-}
 
 pub(super) async fn registry(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     let Some(registry) = &site.registry else {

@@ -8,7 +8,7 @@ use net::certificate;
 use net::resolve::Resolver;
 use tokio::net::UdpSocket;
 
-use super::{SubjectFinding, each};
+use super::findings::{SubjectFinding, each};
 use crate::site::SiteFacts;
 
 const PORT: u16 = 123;
