@@ -6,8 +6,6 @@ use std::str::FromStr;
 use serde::Serialize;
 use url::{Host, ParseError, Url};
 
-use super::error::EtcdError;
-
 /// Port of clients without one in the URL. Source: IANA, etcd-client.
 const DEFAULT_PORT: u16 = 2379;
 
@@ -21,12 +19,22 @@ pub struct EtcdAddress {
     pub port: u16,
 }
 
-impl FromStr for EtcdAddress {
-    type Err = EtcdError;
+/// A URL that is no address of a member.
+#[derive(Debug, thiserror::Error)]
+#[error("{url:?} is no address of etcd: {reason}")]
+pub struct EtcdAddressError {
+    /// The text.
+    pub url: String,
+    /// The defect.
+    pub reason: String,
+}
 
-    /// Errors: Address – no URL, or one without TLS.
+impl FromStr for EtcdAddress {
+    type Err = EtcdAddressError;
+
+    /// Errors: no URL, or one without TLS.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = |reason: String| EtcdError::Address {
+        let wrong = |reason: String| EtcdAddressError {
             url: text.to_owned(),
             reason,
         };

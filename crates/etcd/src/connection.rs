@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
-use super::address::EtcdAddress;
+use super::address::{EtcdAddress, EtcdAddressError};
 use super::error::EtcdError;
 use net::client_tls::{self, ClientIdentity, CredentialError};
 
@@ -61,7 +61,7 @@ pub(super) fn channel(
 ) -> Result<Channel, EtcdError> {
     // TLS is the connector's; the URI names the authority of requests.
     let uri = address.to_string().replacen("https://", "http://", 1);
-    let endpoint = Endpoint::from_shared(uri).map_err(|error| EtcdError::Address {
+    let endpoint = Endpoint::from_shared(uri).map_err(|error| EtcdAddressError {
         url: address.to_string(),
         reason: error.to_string(),
     })?;

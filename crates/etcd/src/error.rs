@@ -5,6 +5,7 @@ use std::io;
 use serde::Serialize;
 use tonic::Code;
 
+use super::address::EtcdAddressError;
 use super::member::EtcdMember;
 use crate::quorum::MemberId;
 
@@ -20,13 +21,8 @@ pub enum EtcdError {
         reason: String,
     },
     /// A URL of a member or of the settings.
-    #[error("{url:?} is no address of etcd: {reason}")]
-    Address {
-        /// The text.
-        url: String,
-        /// The defect.
-        reason: String,
-    },
+    #[error(transparent)]
+    Address(#[from] EtcdAddressError),
     /// No connection: nothing was changed.
     #[error("{endpoint}: {call}: no connection: {reason}")]
     Unreachable {

@@ -19,7 +19,7 @@ mod snapshot;
 mod survivor;
 mod view;
 
-pub use address::EtcdAddress;
+pub use address::{EtcdAddress, EtcdAddressError};
 pub use bolt::BoltError;
 pub use cluster::EtcdCluster;
 pub use connection::EtcdCredentials;
