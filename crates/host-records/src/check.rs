@@ -21,21 +21,13 @@ pub(crate) mod shape;
 mod table;
 
 pub use finding::{CheckReport, FindingSeverity, RecordCounts, RecordFinding};
-pub use table::{CHECKS, CheckedKind, RecordCheck};
+pub use scope::{CheckSettings, CheckedKind};
+pub use table::{CHECKS, RecordCheck};
 
 use finding::FindingList;
 use scope::CheckScope;
 
-use crate::{ApiGroups, RecordFile};
-
-/// Settings of the checks.
-#[derive(Debug, Clone, Default)]
-pub struct CheckSettings {
-    /// API versions and the namespace of machines.
-    pub groups: ApiGroups,
-    /// Whether the secrets of the BMCs are kept elsewhere: a missing one is no mistake.
-    pub has_secrets_elsewhere: bool,
-}
+use crate::RecordFile;
 
 /// Checks all records of the files.
 pub fn check(files: &[RecordFile], settings: &CheckSettings) -> CheckReport {

@@ -25,7 +25,10 @@ mod interfaces;
 mod keyfile;
 mod links;
 mod schema;
+mod source;
 
+pub use interfaces::MAX_INTERFACES;
+pub use keyfile::{KEYFILE_FOLDER, KEYFILE_MODE, NodeNetwork};
 pub use static_network::NetworkFile;
 
 use located_yaml::Position;
@@ -40,21 +43,6 @@ use crate::{BrokenDocument, RecordFile, RecordNode, SUBDOMAIN};
 
 /// Largest configuration. Units: bytes.
 pub const MAX_NETWORK: usize = 1 << 20;
-/// Most interfaces of a node.
-pub const MAX_INTERFACES: usize = 256;
-/// Folder of keyfiles on a node.
-pub const KEYFILE_FOLDER: &str = "/etc/NetworkManager/system-connections";
-/// Mode of keyfiles: NetworkManager ignores those that others can read.
-pub const KEYFILE_MODE: u32 = 0o600;
-
-/// The network of a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NodeNetwork {
-    /// Name of the host.
-    pub hostname: Option<String>,
-    /// Keyfiles, in the order of the interfaces; for [`KEYFILE_FOLDER`], with [`KEYFILE_MODE`].
-    pub keyfiles: Vec<NetworkFile>,
-}
 
 /// Reads a configuration, in the short form, that of nmstate or that of Butane.
 ///

@@ -1,8 +1,7 @@
 //! The BMC of a host: address, transport, credentials.
 
 use super::finding::{FindingList, shown};
-use super::scope::{CheckScope, bmc_address, reference};
-use super::table::CheckedKind;
+use super::scope::{CheckScope, CheckedKind, bmc_address, reference};
 use crate::{ApiGroups, BmcAddress, BmcFamily, BmcTransport, RecordNode};
 
 const ADDRESS: &[&str] = &["spec", "bmc", "address"];

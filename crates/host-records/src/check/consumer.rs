@@ -1,8 +1,7 @@
 //! References of a host to other records.
 
 use super::finding::{FindingList, shown};
-use super::scope::{CheckScope, reference};
-use super::table::CheckedKind;
+use super::scope::{CheckScope, CheckedKind, reference};
 use crate::{ApiGroups, RecordNode};
 
 const CONSUMER: &[&str] = &["spec", "consumerRef"];

@@ -1,8 +1,7 @@
 //! Machines: labels, host, and the provider's part.
 
 use super::finding::{FindingList, shown};
-use super::scope::{CheckScope, reference};
-use super::table::CheckedKind;
+use super::scope::{CheckScope, CheckedKind, reference};
 use crate::{ApiGroups, RecordNode};
 
 /// Roles of machines that the platform itself makes.

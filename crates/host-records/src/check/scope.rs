@@ -2,10 +2,30 @@
 
 use std::collections::HashMap;
 
-use super::CheckSettings;
 use super::finding::RecordCounts;
-use super::table::CheckedKind;
 use crate::{ApiGroups, BmcAddress, MacAddress, RecordFile, RecordNode};
+
+/// Settings of the checks.
+#[derive(Debug, Clone, Default)]
+pub struct CheckSettings {
+    /// API versions and the namespace of machines.
+    pub groups: ApiGroups,
+    /// Whether the secrets of the BMCs are kept elsewhere: a missing one is no mistake.
+    pub has_secrets_elsewhere: bool,
+}
+
+/// Kind of the records of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckedKind {
+    /// All documents.
+    Any,
+    /// BareMetalHost.
+    Host,
+    /// Secret.
+    Secret,
+    /// Machine.
+    Machine,
+}
 
 /// The set that is checked.
 pub(super) struct CheckScope<'a> {

@@ -3,8 +3,7 @@
 use located_yaml::v1_1::Value;
 
 use super::finding::FindingList;
-use super::scope::CheckScope;
-use super::table::CheckedKind;
+use super::scope::{CheckScope, CheckedKind};
 use crate::{MAX_CREDENTIAL, RecordNode, decode_base64};
 
 const KEYS: [&str; 2] = ["username", "password"];

@@ -1,25 +1,12 @@
 //! The table of checks.
 
 use super::finding::FindingList;
-use super::scope::CheckScope;
+use super::scope::{CheckScope, CheckedKind};
 use super::{
     annotations, bmc, boot_mac, consumer, devices, identity, image, kinds, machine, power, secret,
     shape,
 };
 use crate::RecordNode;
-
-/// Kind of the records of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckedKind {
-    /// All documents.
-    Any,
-    /// BareMetalHost.
-    Host,
-    /// Secret.
-    Secret,
-    /// Machine.
-    Machine,
-}
 
 /// A check.
 pub struct RecordCheck {

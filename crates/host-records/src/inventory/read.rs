@@ -6,9 +6,9 @@ use located_yaml::Position;
 use located_yaml::v1_1::{Located, Value};
 use secrecy::SecretString;
 
+use super::hosts::{Inventory, InventoryBmc, InventoryHost, PasswordSource};
 use super::places::HostPlaces;
 use super::schema::INVENTORY;
-use super::{Inventory, InventoryBmc, InventoryHost, MAX_HOSTS, MAX_INVENTORY, PasswordSource};
 use crate::check::finding::FindingList;
 use crate::check::shape::{self, ShapeMode};
 use crate::check::{CheckReport, RecordCounts};
@@ -16,6 +16,10 @@ use crate::{
     ApiGroups, BmcFamily, BmcScheme, BrokenDocument, RecordFile, RecordNode, RootDeviceHints,
 };
 
+/// Largest inventory. Units: bytes.
+pub const MAX_INVENTORY: usize = 1 << 20;
+/// Most hosts of an inventory.
+pub const MAX_HOSTS: usize = 2000;
 const DEFAULT_ROLE: &str = "worker";
 const DEFAULT_SCHEME: &str = "redfish-virtualmedia";
 const DEFAULT_SYSTEM: &str = "1";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::{Inventory, InventoryBmc, InventoryHost, PasswordSource};
+use super::hosts::{Inventory, InventoryBmc, InventoryHost, PasswordSource};
 use crate::check::{CheckReport, CheckSettings, FindingSeverity, RecordFinding, check};
 use crate::{
     ApiGroups, BareMetalHost, BmcDetails, CredentialSecret, CustomDeploy, HostSpec, MacAddress,

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
+use secrecy::SecretString;
 use serde_json::Value as Json;
 
 use super::*;

@@ -5,7 +5,8 @@ use ignition::{IgnitionConfig, IgnitionFile, ProblemClass};
 use located_yaml::v1_1::Value;
 use static_network::NetworkFile;
 
-use super::{KEYFILE_FOLDER, MAX_INTERFACES, NodeNetwork};
+use super::interfaces::MAX_INTERFACES;
+use super::keyfile::{KEYFILE_FOLDER, NodeNetwork};
 use crate::check::FindingSeverity;
 use crate::check::finding::FindingList;
 use crate::{RecordNode, SUBDOMAIN};

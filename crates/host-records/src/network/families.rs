@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use located_yaml::v1_1::Value;
 
-use super::interfaces::InterfaceSource;
-use crate::SUBDOMAIN;
+use super::source::InterfaceSource;
 use crate::check::finding::{FindingList, shown};
 
 /// The settings of an interface in one family.
@@ -175,11 +174,6 @@ fn servers(
     for family in families.iter_mut().filter(|family| is_on(family)) {
         family.search.clone_from(&search);
     }
-}
-
-/// Checks a domain.
-pub(super) fn is_domain(text: &str) -> bool {
-    SUBDOMAIN.check(&text.to_ascii_lowercase()).is_ok()
 }
 
 fn routes(

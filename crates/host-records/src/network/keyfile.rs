@@ -1,4 +1,4 @@
-//! Keyfiles of interfaces. Source: NetworkManager, nm-settings-keyfile(5).
+//! Keyfiles of a node, and those of its interfaces. Source: NetworkManager, nm-settings-keyfile(5).
 
 use std::fmt::{Display, Write as _};
 
@@ -7,6 +7,20 @@ use static_network::NetworkFile;
 use super::families::{FamilyMethod, FamilySettings};
 use super::interfaces::NodeInterface;
 use super::links::NodeLink;
+
+/// Folder of keyfiles on a node.
+pub const KEYFILE_FOLDER: &str = "/etc/NetworkManager/system-connections";
+/// Mode of keyfiles: NetworkManager ignores those that others can read.
+pub const KEYFILE_MODE: u32 = 0o600;
+
+/// The network of a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeNetwork {
+    /// Name of the host.
+    pub hostname: Option<String>,
+    /// Keyfiles, in the order of the interfaces; for [`KEYFILE_FOLDER`], with [`KEYFILE_MODE`].
+    pub keyfiles: Vec<NetworkFile>,
+}
 
 /// The keyfile of an interface. Its values are addresses, numbers and checked names: none can end a line.
 pub(super) fn of(interface: &NodeInterface) -> NetworkFile {

@@ -2,7 +2,7 @@
 
 use located_yaml::v1_1::Value;
 
-use super::interfaces::InterfaceSource;
+use super::source::InterfaceSource;
 use crate::check::finding::{FindingList, shown};
 use crate::{MacAddress, MacAddressError};
 
