@@ -11,6 +11,7 @@ mod authority;
 mod documents;
 mod fault;
 mod host;
+mod links;
 mod profile;
 mod rack;
 mod requests;
@@ -21,8 +22,8 @@ mod storage;
 pub use fault::{BmcFault, BmcFaultRule};
 pub use host::BmcHost;
 pub use profile::{BMC_PROFILES, BmcProfile};
-pub use rack::{BmcPace, BmcRack, BmcRackPlan, MAX_BMCS};
-pub use simulated::{BmcBoot, BmcBootHook, SimulatedBmc};
+pub use rack::{BmcRack, BmcRackPlan, MAX_BMCS};
+pub use simulated::{BmcBoot, BmcBootHook, BmcPace, SimulatedBmc};
 pub use state::{
     BmcBootSource, BmcRequestRecord, CredentialUse, SimulatedOverride, SimulatedPower,
 };

@@ -5,7 +5,6 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Hardware;
-use crate::machine::quorum;
 use crate::steps::arguments::is_image;
 
 const BOOTSTRAP_STAGES: &[&str] = &[
@@ -37,6 +36,12 @@ const SINGLE_NODE_STAGES: &[&str] = &[
     "Writing image to disk",
     "Rebooting",
 ];
+
+/// Masters that are ready before other nodes get their configuration, by the size of the control plane: those without the
+/// bootstrap host, two at most. Source: openshift/assisted-installer, waitForMinMasterNodes.
+pub(crate) fn quorum(masters: usize) -> usize {
+    masters.saturating_sub(1).clamp(1, 2)
+}
 
 /// Arguments of the install step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -176,6 +181,13 @@ mod tests {
             "must_gather_image": r#"{"ocp":"r:5000/o/mg@sha256:00"}"#, "installer_args": r#"["--append-karg","ip=dhcp"]"#,
             "service_ips": null, "disks_to_format": [],
         })
+    }
+
+    #[test]
+    fn two_nodes_with_fencing_wait_for_one() {
+        for (masters, expected) in [(5, 2), (3, 2), (2, 1), (1, 1), (0, 1)] {
+            assert_eq!(quorum(masters), expected, "{masters}");
+        }
     }
 
     #[test]

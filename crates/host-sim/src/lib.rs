@@ -30,10 +30,11 @@ mod seed;
 mod sim;
 mod stage;
 mod state_file;
+mod stats;
 mod steps;
 mod world;
 
-pub use api::{ApiClient, Stats};
+pub use api::ApiClient;
 pub use connections::Connections;
 pub use error::Error;
 pub use fault::{FAULTS, HostFault, HostFaultKind};
@@ -44,4 +45,5 @@ pub use profile::{InstallationProfile, PROFILES};
 pub use racked::RackedMachines;
 pub use seed::choose;
 pub use sim::{Simulation, SimulationOutcome, SimulationPlan, run};
+pub use stats::Stats;
 pub use world::{Network, World};

@@ -15,12 +15,6 @@ use crate::state_file::{MachineState, StateFile};
 use crate::world::NodePhase;
 use crate::{Error, Hardware, HostFault, World};
 
-/// Masters that are ready before other nodes get their configuration, by the size of the control plane: those without the
-/// bootstrap host, two at most. Source: openshift/assisted-installer, waitForMinMasterNodes.
-pub(crate) fn quorum(masters: usize) -> usize {
-    masters.saturating_sub(1).clamp(1, 2)
-}
-
 /// A simulated machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -118,17 +112,5 @@ impl Machine {
         tracing::info!(host = self.name(), ?phase, "phase of the installed system");
         self.disk.change(|record| record.node = phase);
         self.world.set_node(self.hardware.index, phase);
-    }
-}
-
-#[cfg(test)]
-mod quorum_tests {
-    use super::quorum;
-
-    #[test]
-    fn two_nodes_with_fencing_wait_for_one() {
-        for (masters, expected) in [(5, 2), (3, 2), (2, 1), (1, 1), (0, 1)] {
-            assert_eq!(quorum(masters), expected, "{masters}");
-        }
     }
 }

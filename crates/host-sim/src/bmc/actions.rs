@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::answer::BmcAnswer;
-use super::documents::tag;
 use super::fault::BmcFault;
+use super::links::tag;
 use super::profile::BmcProfile;
 use super::simulated::SimulatedBmc;
 use super::state::{BmcState, BmcTask, SimulatedPower, TaskEffect};

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::access::SESSIONS;
 use super::answer::BmcAnswer;
 use super::fault::BmcFault;
+use super::links::{collection, link, with_tag};
 use super::simulated::SimulatedBmc;
 use super::state::{BmcState, SimulatedOverride};
 use super::storage;
@@ -61,31 +62,6 @@ pub(super) fn read(bmc: &SimulatedBmc, path: &str) -> BmcAnswer {
         None => None,
     };
     body.map_or_else(BmcAnswer::not_found, |body| BmcAnswer::json(200, body))
-}
-
-/// The entity tag of a version.
-pub(super) fn tag(bmc: &SimulatedBmc, version: u64) -> String {
-    let weak = if bmc.profile.has_weak_tags { "W/" } else { "" };
-    format!("{weak}\"{version}\"")
-}
-
-fn with_tag(bmc: &SimulatedBmc, mut body: Value, version: u64) -> BmcAnswer {
-    let tag = tag(bmc, version);
-    body["@odata.etag"] = json!(tag);
-    BmcAnswer::json(200, body).with_header("ETag", &tag)
-}
-
-pub(super) fn link(bmc: &SimulatedBmc, path: &str) -> Value {
-    let slash = if bmc.profile.ends_with_slash { "/" } else { "" };
-    json!({ "@odata.id": format!("{path}{slash}") })
-}
-
-pub(super) fn collection(bmc: &SimulatedBmc, path: &str, names: &[String]) -> Value {
-    let members: Vec<Value> = names
-        .iter()
-        .map(|name| link(bmc, &format!("{path}/{name}")))
-        .collect();
-    json!({ "@odata.id": path, "Members@odata.count": members.len(), "Members": members })
 }
 
 fn names(bmc: &SimulatedBmc) -> Vec<String> {

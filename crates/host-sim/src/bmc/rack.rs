@@ -22,7 +22,7 @@ use super::fault::BmcFault;
 use super::host::BmcHost;
 use super::profile::BmcProfile;
 use super::requests::answer;
-use super::simulated::{BmcBootHook, SimulatedBmc};
+use super::simulated::{BmcBootHook, BmcPace, SimulatedBmc};
 use crate::Error;
 
 /// The address before that of the first BMC.
@@ -33,17 +33,6 @@ pub const MAX_BMCS: usize = 60_000;
 const MAX_CONNECTIONS: usize = 2048;
 /// First byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
-
-/// Times of BMCs; real ones take seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BmcPace {
-    /// Time of each request.
-    pub request: Duration,
-    /// Time of a power change.
-    pub power: Duration,
-    /// Time of an insertion or import, which becomes a task then.
-    pub task: Duration,
-}
 
 /// The BMCs of a rack.
 #[derive(Clone)]

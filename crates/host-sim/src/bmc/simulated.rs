@@ -10,8 +10,18 @@ use tokio::time::Instant;
 use super::fault::{BmcFault, BmcFaultRule};
 use super::host::BmcHost;
 use super::profile::BmcProfile;
-use super::rack::BmcPace;
 use super::state::{BmcBootSource, BmcRequestRecord, BmcState, SimulatedOverride, SimulatedPower};
+
+/// Times of BMCs; real ones take seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BmcPace {
+    /// Time of each request.
+    pub request: Duration,
+    /// Time of a power change.
+    pub power: Duration,
+    /// Time of an insertion or import, which becomes a task then.
+    pub task: Duration,
+}
 
 /// A start of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::documents::{collection, link};
+use super::links::{collection, link};
 use super::simulated::SimulatedBmc;
 use crate::hardware::Disk;
 

@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use super::arguments::only_json;
 use super::reply::StepReply;
-use crate::machine::{Machine, quorum};
+use crate::install_request::quorum;
+use crate::machine::Machine;
 use crate::world::{ELSEWHERE, NodePhase};
 use crate::{HostFault, Nic};
 
