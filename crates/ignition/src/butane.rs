@@ -8,6 +8,7 @@
 
 mod boot_device;
 mod check;
+mod checked_object;
 mod decode;
 mod desugar;
 mod embedded;

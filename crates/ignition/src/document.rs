@@ -110,3 +110,57 @@ impl ConfigDocument {
         }
     }
 }
+
+impl IgnitionConfig {
+    /// Reads and validates a configuration. Members that Ignition would ignore are refused.
+    ///
+    /// Errors: `Syntax` with line and column, `Invalid` with the member's path: the first problem.
+    pub fn parse(json: &[u8]) -> Result<Self, Error> {
+        ConfigDocument::accept(json)?.to_config()
+    }
+
+    /// Checks the rules that the types do not express.
+    ///
+    /// Errors: `Invalid` for the first member that Ignition would refuse or ignore.
+    pub fn validate(&self) -> Result<(), Error> {
+        Self::parse(&self.to_json()).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_member() {
+        for (text, expected) in [
+            (
+                r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","mode":"0644"}]}}"#,
+                "storage.files[0].mode: expected a whole number, found text",
+            ),
+            (
+                r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","modus":1}]}}"#,
+                "storage.files[0].modus: unknown member",
+            ),
+            (
+                "{\n",
+                "line 2, column 1: not JSON: the end of the text instead of the name of a member in double quotes",
+            ),
+            (
+                r#"{"ignition":{"version":"3.1.0"}} x"#,
+                "line 1, column 34: not JSON: 'x' instead of the end of the document",
+            ),
+            (
+                r#"{"ignition":{"version":"2.2.0"}}"#,
+                "ignition.version: \"2.2.0\" is not supported, expected one of 3.0.0 to 3.6.0: convert the configuration, as by ign-converter",
+            ),
+            (
+                "[]",
+                "ignition.version: a configuration needs a version, one of 3.0.0 to 3.6.0",
+            ),
+        ] {
+            let error = IgnitionConfig::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

@@ -2,8 +2,6 @@
 
 use located_yaml::Position;
 
-use crate::problem::IgnitionProblem;
-
 /// An invalid input, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -35,20 +33,4 @@ pub enum Error {
     /// The bytes are no archive of the expected kind.
     #[error("archive: {0}")]
     Archive(String),
-}
-
-impl From<&IgnitionProblem> for Error {
-    fn from(problem: &IgnitionProblem) -> Self {
-        let reason = problem.reason.clone();
-        match problem.path.as_str() {
-            "" => Self::Syntax {
-                at: problem.at,
-                reason,
-            },
-            path => Self::Invalid {
-                at: path.to_owned(),
-                reason,
-            },
-        }
-    }
 }

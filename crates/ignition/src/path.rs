@@ -1,4 +1,4 @@
-//! Paths of members, as in `storage.files[0].mode`.
+//! Paths of members, as in `storage.files[0].mode`, and the comparison of their names.
 
 use std::fmt;
 
@@ -35,6 +35,16 @@ impl fmt::Display for NodePath<'_> {
             }
         }
     }
+}
+
+/// Go's comparison of names: ASCII letters in any case, and two letters of Unicode that fold to ASCII.
+pub(crate) fn is_same_folded(name: &str, found: &str) -> bool {
+    let fold = |letter: char| match letter {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    name.chars().map(fold).eq(found.chars().map(fold))
 }
 
 #[cfg(test)]

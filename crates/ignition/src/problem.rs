@@ -53,6 +53,22 @@ impl fmt::Display for IgnitionProblem {
     }
 }
 
+impl From<&IgnitionProblem> for Error {
+    fn from(problem: &IgnitionProblem) -> Self {
+        let reason = problem.reason.clone();
+        match problem.path.as_str() {
+            "" => Self::Syntax {
+                at: problem.at,
+                reason,
+            },
+            path => Self::Invalid {
+                at: path.to_owned(),
+                reason,
+            },
+        }
+    }
+}
+
 /// Problems of one configuration, sorted by position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProblemList {

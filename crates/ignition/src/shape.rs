@@ -4,7 +4,7 @@ use located_yaml::Position;
 use located_yaml::v1_2::{ConfigMember, ConfigNode, NodeValue};
 
 use crate::config::SpecVersion;
-use crate::path::NodePath;
+use crate::path::{NodePath, is_same_folded};
 use crate::problem::{ProblemClass, ProblemList};
 use crate::schema::{CONFIG, MemberSchema, ObjectSchema, ValueKind, butane_name};
 
@@ -160,16 +160,6 @@ impl Shaper<'_> {
             .add(ProblemClass::Refused, node.at, path, reason);
         node.clone()
     }
-}
-
-/// Go's comparison of names: ASCII letters in any case, and two letters of Unicode that fold to ASCII.
-pub(crate) fn is_same_folded(name: &str, found: &str) -> bool {
-    let fold = |letter: char| match letter {
-        'ſ' => 's',
-        '\u{212a}' => 'k',
-        other => other.to_ascii_lowercase(),
-    };
-    name.chars().map(fold).eq(found.chars().map(fold))
 }
 
 fn add(known: &mut Vec<ConfigMember>, row: &'static MemberSchema, at: Position, value: ConfigNode) {

@@ -7,9 +7,8 @@ use located_yaml::v1_2::ConfigNode;
 use serde::{Deserialize, Serialize};
 
 use crate::foreign::{kind_of_document, version_remedy};
-use crate::path::NodePath;
+use crate::path::{NodePath, is_same_folded};
 use crate::problem::{ProblemClass, ProblemList, quoted};
-use crate::shape::is_same_folded;
 
 /// A version of the specification, lowest first.
 #[derive(

@@ -3,7 +3,7 @@
 use located_yaml::Position;
 use located_yaml::v1_2::{ConfigMember, ConfigNode};
 
-use super::check::CheckedObject;
+use super::checked_object::CheckedObject;
 use super::node::{flag, number, object, text, texts};
 use super::spec::ButaneSpec;
 

@@ -2,7 +2,7 @@
 
 use located_yaml::v1_2::{ConfigNode, from_json};
 
-use super::check::CheckedObject;
+use super::checked_object::CheckedObject;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::shape::shape;
