@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{NodeKind, Nodes, Scalar};
+use super::nodes::{NodeKind, Nodes, with_nodes};
+use super::scalar::Scalar;
 use crate::{DocumentError, Position};
 
 /// Deepest nesting; each level takes stack, and no hand-written file is deeper.
@@ -70,7 +71,7 @@ pub struct LocatedMember {
 /// assert_eq!(b[1].value, Value::Bool(true));
 /// ```
 pub fn read(text: &str) -> Result<Located, DocumentError> {
-    super::with_nodes(text, BEYOND, |nodes| {
+    with_nodes(text, BEYOND, |nodes| {
         if nodes.is_null() {
             let place = Position::START;
             let value = Value::Null;

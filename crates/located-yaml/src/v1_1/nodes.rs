@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use granit_parser::{Event, ScalarStyle, ScanError, Span, Tag};
 
+use super::quoted::Reindented;
 use super::scalar::{self, Scalar};
 use crate::parser::{events, not_yaml, own_tag, position};
 use crate::{DocumentError, Position};
@@ -98,8 +99,28 @@ impl<'a> Nodes<'a> {
     }
 }
 
+/// Calls `work` with the nodes of the single document of `text`; `beyond` is the error for a second one.
+///
+/// Errors: not YAML, more than one document, and those of `work`.
+pub fn with_nodes<T>(
+    text: &str,
+    beyond: &'static str,
+    work: impl FnOnce(&Nodes<'_>) -> Result<T, DocumentError>,
+) -> Result<T, DocumentError> {
+    match read(text, beyond) {
+        Ok(nodes) => work(&nodes),
+        Err(wrong) => match Reindented::new(text) {
+            Some(deepened) => match read(&deepened.text, beyond) {
+                Ok(nodes) if deepened.is_harmless(nodes.quoted()) => work(&nodes),
+                _ => Err(wrong),
+            },
+            None => Err(wrong),
+        },
+    }
+}
+
 /// Parses the single document of `text`; `beyond` is the error for a second one.
-pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, DocumentError> {
+fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, DocumentError> {
     let mut reader = NodeReader {
         beyond,
         ..NodeReader::default()
