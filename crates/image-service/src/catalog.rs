@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use crate::download::DownloadProgress;
 use crate::image::{BaseImage, nmstatectl_archive};
-use crate::settings::{FULL_ISO, OsImage, normalised_architecture};
+use crate::os_image::{FULL_ISO, OsImage, normalised_architecture};
 
 /// A base image that several entries may share.
 #[derive(Debug)]

@@ -1,124 +1,23 @@
 //! Resumable downloads of OS images into files.
 
 mod artifact;
+mod error;
 mod image_file;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::TryStreamExt as _;
-use model::Error;
 use oci::Reference;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
 use reqwest::{Client, StatusCode};
 use url::Url;
 
+pub(crate) use error::DownloadError;
 use image_file::ImageTarget;
+pub(crate) use image_file::{DownloadLimits, DownloadProgress};
 
-use crate::settings::OCI_SCHEME;
-
-/// Failure of a download.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DownloadError {
-    /// The URL cannot be used.
-    #[error("{0:?} is no URL with http, https or oci")]
-    Url(String),
-    /// The server cannot be reached or the connection broke.
-    #[error("the server cannot be reached, or the connection broke")]
-    Connection(#[source] reqwest::Error),
-    /// The server refuses.
-    #[error("the server answered {0}")]
-    Status(StatusCode),
-    /// Fewer or more bytes than announced.
-    #[error("received {found} of {announced} announced bytes")]
-    Length {
-        /// Units: bytes.
-        found: u64,
-        /// Units: bytes.
-        announced: u64,
-    },
-    /// The registry's, or the reference is malformed.
-    #[error(transparent)]
-    Registry(#[from] Error),
-    /// The artifact is no live image.
-    #[error("{0}")]
-    Artifact(String),
-    /// The image passes the bound.
-    #[error(
-        "it has more than {limit} bytes, the MAX_OS_IMAGE_BYTES of one image: raise that, or correct the url"
-    )]
-    TooLarge {
-        /// Units: bytes.
-        limit: u64,
-    },
-    /// The file system would have less free space than the reserve.
-    #[error(
-        "{path} would leave {free} free bytes, less than the OS_IMAGE_RESERVE_BYTES of {reserve}: free some space, or \
-         enlarge the disk"
-    )]
-    NoSpace {
-        /// The file.
-        path: String,
-        /// Units: bytes.
-        free: u64,
-        /// Units: bytes.
-        reserve: u64,
-    },
-    /// The file system refuses.
-    #[error("writing {path}")]
-    Disk {
-        /// The file.
-        path: String,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-}
-
-/// Bounds of the file of a download.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DownloadLimits {
-    /// Longest image. Units: bytes.
-    pub(crate) image_bytes: u64,
-    /// Free space that stays on the file system. Units: bytes.
-    pub(crate) reserve_bytes: u64,
-}
-
-/// Progress of a download. Units: bytes.
-#[derive(Debug, Default)]
-pub(crate) struct DownloadProgress {
-    received: AtomicU64,
-    /// Zero when the server does not announce it.
-    announced: AtomicU64,
-}
-
-impl DownloadProgress {
-    fn begin(&self, received: u64, announced: Option<u64>) {
-        self.received.store(received, Relaxed);
-        self.announced.store(announced.unwrap_or(0), Relaxed);
-    }
-
-    /// Bytes in the file.
-    pub(crate) fn received(&self) -> u64 {
-        self.received.load(Relaxed)
-    }
-}
-
-/// As in `: 512 of 1024 MiB`; empty before the first byte.
-impl fmt::Display for DownloadProgress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mebibytes = |bytes: u64| bytes >> 20;
-        let (received, announced) = (self.received(), self.announced.load(Relaxed));
-        match (received, announced) {
-            (0, 0) => Ok(()),
-            (received, 0) => write!(f, ": {} MiB", mebibytes(received)),
-            (received, all) => write!(f, ": {} of {} MiB", mebibytes(received), mebibytes(all)),
-        }
-    }
-}
+use crate::os_image::OCI_SCHEME;
 
 /// The client of downloads. Headers and parameters may be secrets: they are not sent to other hosts that the server
 /// redirects to.
@@ -156,7 +55,12 @@ impl ImageDownload {
     ) -> Result<(), DownloadError> {
         if let Some(reference) = url.strip_prefix(OCI_SCHEME) {
             let reference: Reference = reference.parse()?;
-            let fetch = artifact::fetch(client, reference, architecture, path, progress);
+            let target = ImageTarget {
+                path,
+                progress,
+                limits: client.limits,
+            };
+            let fetch = artifact::fetch(&client.registries, reference, architecture, target);
             return Box::pin(fetch).await;
         }
         let mut parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;

@@ -1,7 +1,8 @@
 //! Routes.
 
+mod app;
 mod boot_artifacts;
-mod composed;
+pub(crate) mod composed;
 mod cors;
 mod credentials;
 mod error;
@@ -19,12 +20,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use service::health::{self, Health};
 
-pub(crate) use composed::{CAPACITY, ComposedImages, GRANTED, MAX_MEMORY, MEMORY_OF_CLIENT};
+pub(crate) use app::ImageApp;
 pub(crate) use measurements::declare;
 
+use crate::Settings;
 use crate::catalog::ImageCatalog;
 use crate::installer_api::RequestCredentials;
-use crate::{ImageApp, Settings};
 
 const BY_ID: &str = "/byid/{image_id}/{version}/{arch}/{filename}";
 const BY_API_KEY: &str = "/byapikey/{image_id}/{version}/{arch}/{filename}";

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod base;
 mod customise;
 mod erofs;
+mod error;
 #[cfg(test)]
 mod fuzz_tests;
 mod iso9660;
@@ -16,7 +17,8 @@ mod partition_table;
 mod squashfs;
 
 pub use base::{BaseImage, BaseImageError};
-pub use customise::{CustomiseError, InitrdArchives, customised, pristine, pxe_initrd};
+pub use customise::{InitrdArchives, customised, pristine, pxe_initrd};
+pub use error::CustomiseError;
 pub use kargs::KargsChange;
 pub use minimal::minimal_iso;
 pub(crate) use nmstatectl::needs_nmstatectl;

@@ -10,7 +10,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::settings::OsImage;
+use crate::os_image::OsImage;
 
 /// Name of the service in errors.
 const API: &str = "the installer API";

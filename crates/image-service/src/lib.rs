@@ -11,6 +11,7 @@ mod http;
 pub mod image;
 mod installer_api;
 mod offer;
+mod os_image;
 mod os_images_file;
 mod populate;
 mod settings;
@@ -26,29 +27,18 @@ use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::{self, Running};
 use service::{CancellationToken, Error, ResultExt as _};
 
-pub use settings::{OsImage, Settings};
+pub use os_image::OsImage;
+pub use settings::Settings;
 
 use catalog::ImageCatalog;
 use download::{DownloadClient, DownloadLimits};
-use http::ComposedImages;
+use http::ImageApp;
+use http::composed::ComposedImages;
 use image::agent::AgentArchives;
 use installer_api::InstallerApi;
 use offer::ImageOffer;
 use os_images_file::OsImagesFile;
 use stream_limit::StreamLimit;
-
-/// State shared by handlers.
-#[derive(Debug, Clone)]
-pub(crate) struct ImageApp {
-    catalog: Arc<ImageCatalog>,
-    data_dir: Arc<Path>,
-    api: InstallerApi,
-    streams: StreamLimit,
-    composed: Arc<ComposedImages>,
-    agents: Arc<AgentArchives>,
-    /// Public URL of this service, without a slash at the end.
-    base_url: Option<Arc<str>>,
-}
 
 /// Binds and serves until `shutdown`; returns once listening. Images get 503 until they are populated.
 ///

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::installer_api::InstallerApi;
+use crate::os_image::{OsImage, os_image_problems};
 use crate::os_images_file::OsImagesFile;
-use crate::settings::{OsImage, os_image_problems};
 
 /// Time between two looks at the added images.
 const INTERVAL: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use concurrency::{BoxError, WatchedFile};
 
-use crate::settings::{OsImage, os_image_problems};
+use crate::os_image::{OsImage, os_image_problems};
 
 /// The file and its last valid list.
 #[derive(Debug)]

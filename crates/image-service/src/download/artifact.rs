@@ -2,38 +2,31 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use futures_util::TryStreamExt as _;
 use oci::live_image::TITLE;
 use oci::{Descriptor, Hasher, Kind, Platform, Reference};
 use oci_client::Client;
 
+use super::error::DownloadError;
 use super::image_file::ImageTarget;
-use super::{DownloadClient, DownloadError, DownloadProgress};
 
 /// End of the name of a live image.
 const EXTENSION: &str = ".iso";
 /// Bytes that are read at once from a partial file.
 const HASHED: usize = 1 << 20;
 
-/// Downloads the live image of an artifact into `path`, after the bytes of an earlier attempt, and syncs it. The digest
+/// Downloads the live image of an artifact into its target, after the bytes of an earlier attempt, and syncs it. The digest
 /// covers both.
 pub(super) async fn fetch(
-    client: &DownloadClient,
+    registries: &Client,
     reference: Reference,
     architecture: &str,
-    path: &Path,
-    progress: &DownloadProgress,
+    target: ImageTarget<'_>,
 ) -> Result<(), DownloadError> {
-    let target = ImageTarget {
-        path,
-        progress,
-        limits: client.limits,
-    };
-    let registries = &client.registries;
     let blob = live_image(registries, &reference, architecture).await?;
-    let (hasher, held) = held(path.to_owned(), blob.clone())
+    let (hasher, held) = held(target.path.to_owned(), blob.clone())
         .await
         .map_err(|error| target.disk(error))?;
     let mut file = target.open(held, Some(blob.size)).await?;

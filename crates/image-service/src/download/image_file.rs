@@ -1,21 +1,64 @@
-//! The file that a download writes, within its bounds.
+//! The file that a download writes, within its bounds, and its progress.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, TryStreamExt as _};
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
 
-use super::{DownloadError, DownloadLimits, DownloadProgress};
+use super::error::DownloadError;
 
 /// Bytes of one write: the network delivers a few kilobytes at a time, and each write is a task on the blocking pool.
 const PIECE: usize = 1 << 20;
 /// Largest reserve, as a fraction of its file system.
 const LARGEST_PART: u64 = 16;
+
+/// Bounds of the file of a download.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DownloadLimits {
+    /// Longest image. Units: bytes.
+    pub(crate) image_bytes: u64,
+    /// Free space that stays on the file system. Units: bytes.
+    pub(crate) reserve_bytes: u64,
+}
+
+/// Progress of a download. Units: bytes.
+#[derive(Debug, Default)]
+pub(crate) struct DownloadProgress {
+    received: AtomicU64,
+    /// Zero when the server does not announce it.
+    announced: AtomicU64,
+}
+
+impl DownloadProgress {
+    fn begin(&self, received: u64, announced: Option<u64>) {
+        self.received.store(received, Relaxed);
+        self.announced.store(announced.unwrap_or(0), Relaxed);
+    }
+
+    /// Bytes in the file.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+}
+
+/// As in `: 512 of 1024 MiB`; empty before the first byte.
+impl fmt::Display for DownloadProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mebibytes = |bytes: u64| bytes >> 20;
+        let (received, announced) = (self.received(), self.announced.load(Relaxed));
+        match (received, announced) {
+            (0, 0) => Ok(()),
+            (received, 0) => write!(f, ": {} MiB", mebibytes(received)),
+            (received, all) => write!(f, ": {} of {} MiB", mebibytes(received), mebibytes(all)),
+        }
+    }
+}
 
 /// The target of a download.
 #[derive(Debug, Clone, Copy)]

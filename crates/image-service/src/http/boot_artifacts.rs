@@ -9,15 +9,15 @@ use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::composed::{ImageKind, ImageRequest};
+use super::app::{ImageApp, ImageRequest};
 use super::credentials::{infra_env_id, of_request};
 use super::error::{ErrorResponse, plain};
 use super::images::default_architecture;
+use super::recipe::ImageKind;
 use super::response::{ImageRepresentation, identity, respond};
-use crate::ImageApp;
 use crate::content::{ContentPieces, Piece};
 use crate::image::BaseImage;
-use crate::settings::S390X;
+use crate::os_image::S390X;
 
 pub(super) const RAW: &str = "application/x-raw-disk-image";
 pub(super) const BINARY: &str = "application/octet-stream";

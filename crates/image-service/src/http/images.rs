@@ -11,12 +11,13 @@ use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::composed::{ComposedImage, ImageKind, ImageRequest, client_of};
+use super::app::{ImageApp, ImageRequest, client_of};
+use super::composed::ComposedImage;
 use super::credentials::{infra_env_id, infra_env_of_token, of_request};
 use super::error::{ErrorResponse, plain};
-use crate::ImageApp;
+use super::recipe::ImageKind;
 use crate::installer_api::RequestCredentials;
-use crate::settings::{FULL_ISO, MINIMAL_ISO};
+use crate::os_image::{FULL_ISO, MINIMAL_ISO};
 use crate::stream_limit::StreamPermit;
 
 /// Content type of images.

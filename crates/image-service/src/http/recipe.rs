@@ -7,7 +7,6 @@ use bytes::Bytes;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::composed::ImageKind;
 use crate::catalog::CatalogImage;
 use crate::image::{BaseImage, InitrdArchives};
 
@@ -16,6 +15,18 @@ const WRITER: &str = concat!("atoll ", env!("CARGO_PKG_VERSION"));
 
 /// SHA-256 of a recipe: the name and the entity tag of its image.
 pub(super) type RecipeDigest = [u8; 32];
+
+/// Kinds of composed images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) enum ImageKind {
+    #[serde(rename = "full-iso")]
+    Full,
+    #[serde(rename = "minimal-iso")]
+    Minimal,
+    /// The initrd of a network boot.
+    #[serde(rename = "pxe-initrd")]
+    Initrd,
+}
 
 /// Content of `GET /recipes/{sha256}`, whose bytes have that checksum.
 #[derive(Debug, Serialize)]

@@ -12,12 +12,12 @@ use axum::response::{IntoResponse as _, Response};
 use model::Error;
 use model::ipxe::boot_script;
 
+use super::app::ImageApp;
 use super::boot_artifacts::{BINARY, RAW, base_file};
-use super::composed::{ComposedImage, ImageKind};
+use super::composed::ComposedImage;
 use super::error::ErrorResponse;
 use super::images::ISO;
-use super::recipe::RecipeDigest;
-use crate::ImageApp;
+use super::recipe::{ImageKind, RecipeDigest};
 
 /// `GET /recipes/{sha256}`: the recipe.
 pub(super) async fn recipe(

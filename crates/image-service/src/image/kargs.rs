@@ -1,6 +1,6 @@
 //! Changes of the kernel arguments of an image.
 
-use super::customise::CustomiseError;
+use super::error::CustomiseError;
 
 /// Changes of kernel arguments, in the order of its members. Source: coreos-installer, `iso kargs modify`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

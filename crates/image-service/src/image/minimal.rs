@@ -6,7 +6,8 @@
 use serde_json::Value;
 
 use super::base::{BaseImage, TextFile};
-use super::customise::{CustomiseError, InitrdArchives, embed_ignition};
+use super::customise::{InitrdArchives, embed_ignition};
+use super::error::CustomiseError;
 use super::iso_edit::{EditError, IsoEdit, Replacement, edited};
 use super::kargs::KargsChange;
 use crate::content::{ContentPieces, Piece};
