@@ -7,6 +7,7 @@
 mod cache;
 mod error;
 mod name;
+mod options;
 mod query;
 mod resolv_conf;
 #[cfg(feature = "http-client")]
@@ -14,58 +15,27 @@ mod round_robin;
 mod servers;
 mod sockets;
 
+#[cfg(feature = "http-client")]
+use std::net::SocketAddr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use concurrency::WatchedFile;
 use hickory_resolver::Hosts;
 use hickory_resolver::lookup_ip::LookupIp;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
+#[cfg(feature = "http-client")]
+use reqwest::dns::{Addrs, Resolve, Resolving};
 
 pub use error::Error;
+pub use options::ResolverOptions;
 
 use cache::AnswerCache;
 use resolv_conf::ResolvConf;
 #[cfg(feature = "http-client")]
 use round_robin::RoundRobin;
 use servers::DeadServers;
-
-/// Files, timeouts and cache times of a resolver.
-#[derive(Debug, Clone)]
-pub struct ResolverOptions {
-    /// The file of the name servers.
-    pub resolv_conf: PathBuf,
-    /// The file of known hosts, for which no server is queried.
-    pub hosts: PathBuf,
-    /// Cache time of addresses, whatever their TTL: the servers of container networks say a day, and replicas
-    /// come and go in seconds.
-    pub max_age: Duration,
-    /// Cache time of a name that does not exist.
-    pub absent_age: Duration,
-    /// Timeout of one query to one server.
-    pub timeout: Duration,
-    /// Attempts while no server gives a usable answer.
-    pub attempts: u32,
-    /// Backoff before the second attempt; it grows linearly.
-    pub pause: Duration,
-}
-
-impl Default for ResolverOptions {
-    fn default() -> Self {
-        Self {
-            resolv_conf: "/etc/resolv.conf".into(),
-            hosts: "/etc/hosts".into(),
-            max_age: Duration::from_secs(2),
-            absent_age: Duration::from_millis(500),
-            timeout: Duration::from_secs(2),
-            attempts: 3,
-            pause: Duration::from_millis(100),
-        }
-    }
-}
 
 /// A resolver. Clones share its caches.
 #[derive(Debug, Clone)]
@@ -160,5 +130,20 @@ impl Resolver {
             });
         }
         servers::lookup(name, &conf, &inner.options, &inner.dead).await
+    }
+}
+
+/// Rotates the addresses for each new connection.
+#[cfg(feature = "http-client")]
+impl Resolve for Resolver {
+    fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
+        let resolver = self.clone();
+        Box::pin(async move {
+            let mut addresses = resolver.lookup(name.as_str()).await?;
+            resolver.0.round_robin.rotate(name.as_str(), &mut addresses);
+            // Port 0 selects the port of the URL.
+            let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
+            Ok(Box::new(addresses) as Addrs)
+        })
     }
 }

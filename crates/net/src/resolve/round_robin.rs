@@ -1,13 +1,10 @@
 //! Load balancing of HTTP clients: round robin over the addresses of a host.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use moka::sync::Cache;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-
-use super::Resolver;
 
 /// Limit of hosts with a counter.
 const MAX_NAMES: u64 = 1024;
@@ -24,7 +21,7 @@ impl Default for RoundRobin {
 
 impl RoundRobin {
     /// Rotates `addresses`, which are sorted, to the next first one; IPv4 stays before IPv6.
-    fn rotate(&self, name: &str, addresses: &mut [IpAddr]) {
+    pub(super) fn rotate(&self, name: &str, addresses: &mut [IpAddr]) {
         let counter = self.0.get_with_by_ref(name, Arc::default);
         let offset = counter.fetch_add(1, Ordering::Relaxed);
         let v4 = addresses.partition_point(IpAddr::is_ipv4);
@@ -34,20 +31,6 @@ impl RoundRobin {
                 family.rotate_left(offset % family.len());
             }
         }
-    }
-}
-
-/// Rotates the addresses for each new connection.
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let resolver = self.clone();
-        Box::pin(async move {
-            let mut addresses = resolver.lookup(name.as_str()).await?;
-            resolver.0.round_robin.rotate(name.as_str(), &mut addresses);
-            // Port 0 selects the port of the URL.
-            let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
-            Ok(Box::new(addresses) as Addrs)
-        })
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use hickory_resolver::proto::rr::Name;
 use moka::sync::Cache;
 
-use super::ResolverOptions;
 use super::error::Error;
 use super::name::candidates;
+use super::options::ResolverOptions;
 use super::query::{Refusal, query};
 use super::resolv_conf::{PORT, ResolvConf};
 
