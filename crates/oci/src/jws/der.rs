@@ -2,8 +2,6 @@
 
 use model::Error;
 
-use super::wrong;
-
 pub(super) const INTEGER: u8 = 2;
 pub(super) const BIT_STRING: u8 = 3;
 pub(super) const OCTET_STRING: u8 = 4;
@@ -13,7 +11,7 @@ pub(super) const SEQUENCE: u8 = 0x30;
 ///
 /// Errors: Invalid – another tag, or a truncated element.
 pub(super) fn take(tag: u8, bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
-    let damaged = || wrong("the key is damaged");
+    let damaged = || Error::invalid("signature", "the key is damaged");
     let [found, first, rest @ ..] = bytes else {
         return Err(damaged());
     };
