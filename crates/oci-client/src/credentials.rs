@@ -11,15 +11,15 @@ use model::Error;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
-use oci::{Repository, is_docker_hub};
+use oci::Repository;
 
-use entries::Entries;
+use entries::{Entries, normalized};
 
 pub use login::Login;
+pub(crate) use login::RegistrySecret;
 
 /// Limit of cached answers of helpers; beyond it, helpers are run again.
 const ASKED_LIMIT: usize = 1024;
-const DOCKER_HUB: &str = "docker.io";
 
 /// Logins by registry host, or by host and a path below it.
 #[derive(Debug, Clone, Default)]
@@ -48,14 +48,6 @@ enum AuthFile {
 enum Everywhere {
     Login(Login),
     Token(SecretString),
-}
-
-/// The secret for a registry.
-#[derive(Debug, Clone)]
-pub(crate) enum RegistrySecret {
-    Login(Login),
-    /// A refresh token of OAuth 2, which the registry's token service exchanges.
-    IdentityToken(SecretString),
 }
 
 /// Result of the search for a login.
@@ -256,20 +248,6 @@ impl Credentials {
             RegistrySecret::IdentityToken(_) => None,
         }
     }
-}
-
-/// The name of a registry; Docker Hub has several.
-fn canonical_registry(registry: &str) -> &str {
-    if is_docker_hub(registry) {
-        DOCKER_HUB
-    } else {
-        registry
-    }
-}
-
-/// The name by which entries are looked up.
-fn normalized(registry: &str) -> String {
-    canonical_registry(&registry.to_lowercase()).to_owned()
 }
 
 #[cfg(test)]

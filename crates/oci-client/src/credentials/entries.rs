@@ -9,12 +9,13 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use model::Error;
-use oci::Repository;
+use oci::{Repository, is_docker_hub};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::{Login, RegistrySecret, canonical_registry};
+use super::login::{Login, RegistrySecret};
 
+const DOCKER_HUB: &str = "docker.io";
 /// As Go decodes it, whose tools write these files; also without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -260,4 +261,18 @@ fn paths(registry: &str, repository: Option<&Repository>) -> impl Iterator<Item 
     std::iter::successors(Some(longest), |path| {
         path.rfind('/').map(|parent| path[..parent].to_owned())
     })
+}
+
+/// The name of a registry; Docker Hub has several.
+fn canonical_registry(registry: &str) -> &str {
+    if is_docker_hub(registry) {
+        DOCKER_HUB
+    } else {
+        registry
+    }
+}
+
+/// The name by which entries are looked up.
+pub(super) fn normalized(registry: &str) -> String {
+    canonical_registry(&registry.to_lowercase()).to_owned()
 }

@@ -10,8 +10,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-use super::RegistrySecret;
-use super::login::Login;
+use super::login::{Login, RegistrySecret};
 
 /// Prefix of the programs.
 const PREFIX: &str = "docker-credential-";

@@ -1,4 +1,4 @@
-//! A login: user and password.
+//! Secrets for a registry: a login, which is user and password, or a token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,4 +19,12 @@ impl Login {
         let pair = format!("{}:{}", self.user, self.password.expose_secret());
         format!("Basic {}", STANDARD.encode(pair))
     }
+}
+
+/// The secret for a registry.
+#[derive(Debug, Clone)]
+pub(crate) enum RegistrySecret {
+    Login(Login),
+    /// A refresh token of OAuth 2, which the registry's token service exchanges.
+    IdentityToken(SecretString),
 }
