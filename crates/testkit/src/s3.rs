@@ -15,11 +15,9 @@ use s3s::service::S3ServiceBuilder;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-pub use bucket::{S3Bucket, S3State, StoredObject};
+pub use bucket::{BUCKET, S3Bucket, S3State, StoredObject};
 pub use wire::{FAULTS, Faults, S3Fault, Wire};
 
-/// Name of the bucket.
-pub const BUCKET: &str = "registry";
 /// Access key id.
 pub const KEY: &str = "key";
 /// Secret access key.

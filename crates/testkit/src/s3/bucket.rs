@@ -17,6 +17,9 @@ use s3s::dto::{
 use s3s::{Body, S3, S3Request, S3Response, S3Result, s3_error};
 use sha2::{Digest as _, Sha256};
 
+/// Name of the bucket.
+pub const BUCKET: &str = "registry";
+
 /// Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct S3Bucket(Arc<Mutex<S3State>>);
@@ -95,7 +98,7 @@ impl S3Bucket {
 
     fn there(&self, bucket: &str) -> S3Result<MutexGuard<'_, S3State>> {
         let state = self.state();
-        if state.is_gone || bucket != super::BUCKET {
+        if state.is_gone || bucket != BUCKET {
             return Err(s3_error!(NoSuchBucket));
         }
         Ok(state)
