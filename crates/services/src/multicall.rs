@@ -8,7 +8,7 @@ use clap::Command;
 use clap::error::ErrorKind;
 use service::program;
 
-use crate::{CATALOG_SERVER, SERVICES, Service};
+use crate::list::{CATALOG_SERVER, SERVICES, Service};
 
 const NAME: &str = "atoll-services";
 const ABOUT: &str = "Runs one service: the one that this program is called by, as through a link of that name, or the first argument";

@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use service::program::ServerArgs;
 
-use crate::{SERVICES, Service};
+use crate::list::{SERVICES, Service};
 
 /// A service with its arguments.
 #[derive(Debug)]
