@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::HostRole;
+use crate::host::values::HostRole;
 use crate::ids::HostId;
 use crate::time::DateTime;
 use crate::wire::{is_zero, null_as_default, wire_enum};

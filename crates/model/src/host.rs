@@ -2,6 +2,8 @@
 //!
 //! Source: the installer API description (wire names, presence rules).
 
+pub(crate) mod values;
+
 use serde::{Deserialize, Serialize};
 
 use crate::LargeText;
@@ -9,7 +11,11 @@ use crate::expected_hosts::{HostExpectation, IdentityChange};
 use crate::ids::{ClusterId, HostId, InfraEnvId};
 use crate::logs::LogsState;
 use crate::time::{DateTime, GoTime};
-use crate::wire::{is_false, is_zero, null_as_default, wire_enum};
+use crate::wire::{is_false, is_zero, null_as_default};
+
+pub use values::{
+    CertificateVerification, DiskRole, HostKind, HostRole, HostStage, HostStatus, MediaStatus,
+};
 
 /// Names that every machine has.
 /// Source: assisted-service, internal/host/hostutil/host_utils.go, ForbiddenHostnames.
@@ -247,100 +253,4 @@ pub struct HostIgnitionParams {
 pub struct InstallerArgsParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<String>>,
-}
-
-wire_enum! {
-    /// Values of `HostKind`.
-    pub enum HostKind {
-        Host = "Host",
-        AddToExistingClusterHost = "AddToExistingClusterHost",
-    }
-}
-
-wire_enum! {
-    /// Values of `HostStatus`.
-    pub enum HostStatus {
-        Discovering = "discovering",
-        Known = "known",
-        Disconnected = "disconnected",
-        Insufficient = "insufficient",
-        Disabled = "disabled",
-        PreparingForInstallation = "preparing-for-installation",
-        PreparingFailed = "preparing-failed",
-        PreparingSuccessful = "preparing-successful",
-        PendingForInput = "pending-for-input",
-        Installing = "installing",
-        InstallingInProgress = "installing-in-progress",
-        InstallingPendingUserAction = "installing-pending-user-action",
-        ResettingPendingUserAction = "resetting-pending-user-action",
-        Installed = "installed",
-        Error = "error",
-        Resetting = "resetting",
-        AddedToExistingCluster = "added-to-existing-cluster",
-        Cancelled = "cancelled",
-        Binding = "binding",
-        Unbinding = "unbinding",
-        UnbindingPendingUserAction = "unbinding-pending-user-action",
-        KnownUnbound = "known-unbound",
-        DisconnectedUnbound = "disconnected-unbound",
-        InsufficientUnbound = "insufficient-unbound",
-        DisabledUnbound = "disabled-unbound",
-        DiscoveringUnbound = "discovering-unbound",
-        Reclaiming = "reclaiming",
-        ReclaimingRebooting = "reclaiming-rebooting",
-    }
-}
-
-wire_enum! {
-    /// Values of `MediaStatus`.
-    pub enum MediaStatus {
-        Connected = "connected",
-        Disconnected = "disconnected",
-    }
-}
-
-wire_enum! {
-    /// Values of `HostRole`.
-    pub enum HostRole {
-        AutoAssign = "auto-assign",
-        Master = "master",
-        Arbiter = "arbiter",
-        Worker = "worker",
-        Bootstrap = "bootstrap",
-    }
-}
-
-wire_enum! {
-    /// Values of `HostStage`.
-    pub enum HostStage {
-        StartingInstallation = "Starting installation",
-        WaitingForControlPlane = "Waiting for control plane",
-        WaitingForBootkube = "Waiting for bootkube",
-        WaitingForController = "Waiting for controller",
-        Installing = "Installing",
-        WritingImageToDisk = "Writing image to disk",
-        CopyingRegistryDataToDisk = "Copying registry data to disk",
-        Rebooting = "Rebooting",
-        WaitingForIgnition = "Waiting for ignition",
-        Configuring = "Configuring",
-        Joined = "Joined",
-        Done = "Done",
-        Failed = "Failed",
-    }
-}
-
-wire_enum! {
-    /// Values of `DiskRole`.
-    pub enum DiskRole {
-        None = "none",
-        Install = "install",
-    }
-}
-
-wire_enum! {
-    /// Values of `CertificateVerification`.
-    pub enum CertificateVerification {
-        Enabled = "Enabled",
-        Disabled = "Disabled",
-    }
 }

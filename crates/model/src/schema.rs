@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use probe::{Given, Probe, TextFormat, Tracer};
+use probe::{Formats, Given, Probe, Records, TextFormat, Tracer};
 
 /// Corrections of placeholders in one trace: more than any record has texts.
 const ATTEMPTS: usize = 1000;
@@ -41,10 +41,6 @@ impl RecordSchemas {
         schema
     }
 }
-
-type Records = BTreeMap<&'static str, Value>;
-/// Formats of texts by their paths.
-type Formats = BTreeMap<String, TextFormat>;
 
 /// Result of tracing one type.
 struct Trace {

@@ -19,9 +19,9 @@ const CRATES = "../crates";
 const ENUMS: [file: string, name: string][] = [
   ["model/src/cluster.rs", "ClusterStatus"],
   ["model/src/cluster.rs", "FinalizingStage"],
-  ["model/src/host.rs", "HostStatus"],
-  ["model/src/host.rs", "HostRole"],
-  ["model/src/host.rs", "HostStage"],
+  ["model/src/host/values.rs", "HostStatus"],
+  ["model/src/host/values.rs", "HostRole"],
+  ["model/src/host/values.rs", "HostStage"],
   ["model/src/events.rs", "EventSeverity"],
   ["model/src/explain.rs", "ExplanationOutcome"],
   ["model/src/explain.rs", "CauseStatus"],

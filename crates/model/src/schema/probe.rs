@@ -1,7 +1,7 @@
 //! The deserialiser of a trace: gives each type a placeholder, and notes the kind that the type requested.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::de::value::StrDeserializer;
@@ -10,8 +10,11 @@ use serde::de::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Formats, Records};
 use crate::wire::VALUES_MARK;
+
+pub(super) type Records = BTreeMap<&'static str, Value>;
+/// Formats of texts by their paths.
+pub(super) type Formats = BTreeMap<String, TextFormat>;
 
 /// Placeholder of a text whose format is unknown: no format accepts it.
 const NO_FORMAT: &str = "-";
