@@ -1,23 +1,13 @@
 //! The case: which node leaves, why, and which one takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use etcd::ObservedMember;
 use etcd::quorum::{MemberId, MembershipGoal};
 use model::node_replacement::ReplacementKind;
 use serde::{Deserialize, Serialize};
 
-use super::view::{KubernetesView, ReplacementView};
-
-/// Name and address of a control node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodePlace {
-    /// Name of the node.
-    pub name: String,
-    /// Its internal address, which is that of its member.
-    pub address: IpAddr,
-}
+use super::view::{KubernetesView, NodePlace, ReplacementView};
 
 /// The wish of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

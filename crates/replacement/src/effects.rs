@@ -11,12 +11,12 @@ use super::case::ReplacementCase;
 use super::gate;
 use super::journal::JournalError;
 use super::progress::ReplaceStepOutcome;
-use super::run::ReplacementWorld;
-use super::step::{self, StepId};
+use super::step;
+use super::step_id::StepId;
 use super::store::OpenReplacement;
 use super::template::{installed_host, record_template};
 use super::view::ReplacementView;
-use super::world::{RecordKind, WorldError};
+use super::world::{RecordKind, ReplacementWorld, WorldError};
 
 /// A failed effect.
 #[derive(Debug, thiserror::Error)]

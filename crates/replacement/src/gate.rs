@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::case::ReplacementCase;
 use super::progress::ReplacementProgress;
-use super::step::StepId;
+use super::step_id::StepId;
 use super::view::{KubernetesView, PowerState, ReplacementView};
 
 /// A condition.

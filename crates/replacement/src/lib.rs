@@ -8,6 +8,7 @@ mod cluster_records;
 mod cluster_view;
 mod csr;
 mod effects;
+mod error;
 mod gate;
 mod journal;
 mod node_bmcs;
@@ -17,6 +18,7 @@ mod progress;
 mod report;
 mod run;
 mod step;
+mod step_id;
 mod store;
 mod strict_der;
 mod template;
@@ -26,10 +28,11 @@ mod view;
 mod wait;
 mod world;
 
-pub use case::{CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case};
+pub use case::{CaseRefusal, ReplacementCase, ReplacementRequest, open_case};
 pub use csr::{
     CsrApproval, CsrKind, CsrRefusal, ExpectedNode, MAX_CSR_BYTES, MAX_CSRS, decide_csrs,
 };
+pub use error::ReplacementError;
 pub use gate::{GateId, GateRefusal};
 pub use journal::{JournalError, MAX_JOURNAL_BYTES};
 pub use node_bmcs::NodeBmcs;
@@ -41,14 +44,16 @@ pub use progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
 pub use report::MAX_REASON;
-pub use run::{
-    ReplacementError, ReplacementWorld, abort, drop_learner, observe, observe_with, run,
-};
-pub use step::{StepId, StepUndo};
+pub use run::{abort, drop_learner, observe, observe_with, run};
+pub use step::StepUndo;
+pub use step_id::StepId;
 pub use store::{OpenReplacement, ReplacementStore};
 pub use template::record_template;
 pub use view::{
-    HostView, KubernetesView, MachineView, NodeView, PowerState, ReplacementView, RolloutView,
+    HostView, KubernetesView, MachineView, NodePlace, NodeView, PowerState, ReplacementView,
+    RolloutView,
 };
 pub use wait::StepPatience;
-pub use world::{KubernetesSide, MachineSide, NodeHardware, RecordKind, WorldError};
+pub use world::{
+    KubernetesSide, MachineSide, NodeHardware, RecordKind, ReplacementWorld, WorldError,
+};

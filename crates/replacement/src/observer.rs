@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::progress::{ReplacementEntry, ReplacementProgress};
 use super::report;
-use super::step::StepId;
+use super::step_id::StepId;
 
 /// Shortest pause between two reports.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -143,9 +143,10 @@ mod tests {
     use model::node_replacement::{ReplacementKind, ReplacementState, ReplacementStepState};
 
     use super::*;
-    use crate::case::{NodePlace, ReplacementCase, ReplacementRequest};
+    use crate::case::{ReplacementCase, ReplacementRequest};
     use crate::progress::{ReplaceStepOutcome, ReplacementEvent, StepIntent};
     use crate::report::MAX_REASON;
+    use crate::view::NodePlace;
 
     fn publisher() -> ProgressPublisher {
         let place = NodePlace {

@@ -6,7 +6,8 @@ use model::node_replacement::{ReplacementKind, ReplacementStepState};
 use super::case::ReplacementCase;
 use super::gate::{self, GateContext, GateId, GateRefusal};
 use super::progress::ReplacementProgress;
-use super::step::{self, CompletionContext, StepId, StepUndo};
+use super::step::{self, CompletionContext, StepUndo};
+use super::step_id::StepId;
 use super::view::ReplacementView;
 
 /// A step of a plan.
@@ -104,7 +105,7 @@ fn planned(id: StepId, context: &CompletionContext<'_>) -> PlannedStep {
     };
     PlannedStep {
         step: id,
-        title: rule.title,
+        title: id.title(),
         state,
         only_waits: step::only_waits(id, context.case),
         gates: rule.gates,

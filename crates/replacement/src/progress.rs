@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::case::{ReplacementCase, ReplacementRequest};
 use super::csr::{CsrKind, ExpectedNode};
-use super::step::StepId;
+use super::step_id::StepId;
 
 /// Format of the journal.
 pub(super) const FORMAT: u32 = 1;

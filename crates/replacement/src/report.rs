@@ -8,11 +8,12 @@ use model::node_replacement::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::case::NodePlace;
 use super::gate::GateRefusal;
 use super::plan::{PlannedStep, ReplacementPlan};
 use super::progress::ReplacementProgress;
-use super::step::{self, StepId, StepUndo};
+use super::step::{self, StepUndo};
+use super::step_id::StepId;
+use super::view::NodePlace;
 
 /// Longest reason of a report. Units: characters.
 pub const MAX_REASON: usize = 1000;

@@ -4,91 +4,30 @@
 //! effect is seen is finished, any other one begins again with its gates.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use etcd::quorum::{MemberId, MemberRole, MembershipChange, decide_change};
-use etcd::{EtcdCluster, EtcdError, EtcdView};
+use etcd::{EtcdError, EtcdView};
 use futures_util::future;
 use model::node_replacement::ReplacementState;
 
-use super::case::{NodePlace, ReplacementCase};
+use super::case::ReplacementCase;
 use super::csr;
 use super::effects::{self, EffectError};
+use super::error::{ReplacementError, join};
 use super::gate::{self, GateContext, GateId, GateRefusal};
-use super::journal::JournalError;
 use super::observer::{ReplacementObserver, RunEvent};
 use super::progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
-use super::step::{self, CompletionContext, StepId, StepRule, StepUndo};
+use super::step::{self, CompletionContext, StepRule, StepUndo};
+use super::step_id::StepId;
 use super::store::{OpenReplacement, ReplacementStore};
-use super::view::{PowerState, ReplacementView};
-use super::wait::{StepPatience, StepWait, waiting_for};
-use super::world::{KubernetesSide, MachineSide, NodeHardware};
+use super::view::{NodePlace, PowerState, ReplacementView};
+use super::wait::{StepWait, waiting_for};
+use super::world::{MachineSide, ReplacementWorld};
 
 /// Most decisions about certificate requests in a journal.
 const MAX_CSR_ENTRIES: usize = 500;
-
-/// The world of a run.
-#[derive(Clone, Copy)]
-pub struct ReplacementWorld<'a> {
-    /// etcd.
-    pub etcd: &'a EtcdCluster,
-    /// The Kubernetes API.
-    pub kubernetes: &'a dyn KubernetesSide,
-    /// The machines.
-    pub hardware: &'a dyn NodeHardware,
-    /// The clock of the journal's entries.
-    pub now: &'a (dyn Fn() -> DateTime<Utc> + Sync),
-    /// Times of waits.
-    pub patience: StepPatience,
-}
-
-/// The end of a run before the last step. Each can be resumed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplacementError {
-    /// The journal cannot be written: the next effect was left out.
-    #[error("the journal of the replacement cannot be used")]
-    Journal(#[from] JournalError),
-    /// A gate is closed, and does not open by itself.
-    #[error("{step}: {}", join(refusals))]
-    Refused {
-        /// The step.
-        step: StepId,
-        /// The closed gates.
-        refusals: Vec<GateRefusal>,
-    },
-    /// A step could not be done.
-    #[error("{step}: {reason}")]
-    Failed {
-        /// The step.
-        step: StepId,
-        /// The reason.
-        reason: String,
-    },
-    /// A step did not come to its end in time.
-    #[error("{step}: not within {} s: {reason}", limit.as_secs())]
-    TimedOut {
-        /// The step.
-        step: StepId,
-        /// The longest wait.
-        limit: Duration,
-        /// The last reason.
-        reason: String,
-    },
-    /// The observer stopped it.
-    #[error("stopped after an entry of the journal")]
-    Interrupted,
-    /// It has ended already.
-    #[error("the replacement is {0:?} already")]
-    Ended(ReplacementState),
-}
-
-fn join(refusals: &[GateRefusal]) -> String {
-    let reasons: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-    reasons.join("; ")
-}
 
 /// Observes the world of a replacement.
 ///

@@ -1,57 +1,17 @@
 //! The steps, as a table.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use etcd::quorum::MemberRole;
 use model::node_replacement::ReplacementKind;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::case::ReplacementCase;
 use super::csr;
 use super::gate::GateId;
 use super::progress::ReplacementProgress;
+use super::step_id::StepId;
 use super::view::{KubernetesView, PowerState, ReplacementView};
-
-/// A step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepId {
-    TakeSnapshot,
-    SaveRecords,
-    FenceNode,
-    PausePool,
-    AllowRollout,
-    MoveLeader,
-    RemoveMember,
-    DeleteSecrets,
-    DeleteHost,
-    RetireMachine,
-    DeleteMachine,
-    DeleteNode,
-    CreateRecords,
-    BootNode,
-    JoinNode,
-    EjectImage,
-    AddMember,
-    PromoteMember,
-    RestoreRollout,
-    ResumePool,
-    SettleOperators,
-}
-
-impl StepId {
-    /// Its words, for people.
-    pub fn title(self) -> &'static str {
-        rule(self).title
-    }
-}
-
-impl fmt::Display for StepId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.title())
-    }
-}
 
 /// Effect of an abort after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -82,8 +42,6 @@ impl CompletionContext<'_> {
 /// A row of the table.
 pub(super) struct StepRule {
     pub(super) id: StepId,
-    /// For people.
-    pub(super) title: &'static str,
     /// Read right before its effect.
     pub(super) gates: &'static [GateId],
     /// Whether the world shows that it is done; none where only the journal does.
@@ -125,21 +83,18 @@ const ALIVE: &[GateId] = &[GateId::Quorum];
 pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::TakeSnapshot,
-        title: "Take and check a snapshot of etcd",
         gates: START,
         is_done: None,
         undo: StepUndo::Nothing,
     },
     StepRule {
         id: StepId::SaveRecords,
-        title: "Save the records of the node",
         gates: RECORDS,
         is_done: None,
         undo: StepUndo::Nothing,
     },
     StepRule {
         id: StepId::FenceNode,
-        title: "Make sure that the old node is off",
         gates: ALIVE,
         is_done: Some(|it| match it.view.old_power {
             Some(power) => power == PowerState::Off,
@@ -149,21 +104,18 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::PausePool,
-        title: "Pause the master MachineConfigPool",
         gates: RECORDS,
         is_done: Some(|it| it.kubernetes(|it| it.is_pool_paused)),
         undo: StepUndo::By(StepId::ResumePool),
     },
     StepRule {
         id: StepId::AllowRollout,
-        title: "Let etcd's operator roll out with two voters",
         gates: RECORDS,
         is_done: Some(|it| it.kubernetes(|it| it.rollout_override == true)),
         undo: StepUndo::By(StepId::RestoreRollout),
     },
     StepRule {
         id: StepId::MoveLeader,
-        title: "Move the leadership of etcd to a member that stays",
         gates: ALIVE,
         is_done: Some(|it| {
             let leader = it.view.etcd.leader();
@@ -173,7 +125,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::RemoveMember,
-        title: "Remove the old member from etcd",
         gates: MEMBERSHIP,
         is_done: Some(|it| {
             let mut targets = it.case.targets.iter();
@@ -183,7 +134,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::DeleteSecrets,
-        title: "Delete the certificates of the old member",
         gates: RECORDS,
         is_done: Some(|it| {
             let secrets = member_secrets(&it.case.old.name);
@@ -193,7 +143,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::DeleteHost,
-        title: "Delete the BareMetalHost of the old node",
         gates: PLACE,
         is_done: Some(|it| {
             let host = it.case.host.as_ref();
@@ -203,7 +152,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::RetireMachine,
-        title: "Mark the old Machine for deletion",
         gates: RECORDS,
         is_done: Some(|it| {
             let machine = it.case.machine.as_ref();
@@ -216,7 +164,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::DeleteMachine,
-        title: "Delete the old Machine, also when its finalizer hangs",
         gates: PLACE,
         is_done: Some(|it| {
             let machine = it.case.machine.as_ref();
@@ -226,7 +173,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::DeleteNode,
-        title: "Delete the old Node",
         gates: RECORDS,
         is_done: Some(|it| {
             it.kubernetes(|kubernetes| !kubernetes.nodes.contains_key(&it.case.old.name))
@@ -235,14 +181,12 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::CreateRecords,
-        title: "Create the records of the new node",
         gates: PLACE,
         is_done: None,
         undo: StepUndo::Stays,
     },
     StepRule {
         id: StepId::BootNode,
-        title: "Boot the new node with its image",
         gates: PLACE,
         is_done: Some(|it| {
             let has_node =
@@ -257,7 +201,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::JoinNode,
-        title: "Approve the certificates of the new node until it is ready",
         gates: ALIVE,
         is_done: Some(|it| {
             it.kubernetes(|kubernetes| {
@@ -273,21 +216,18 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::EjectImage,
-        title: "Eject the boot image and check the boot order",
         gates: &[],
         is_done: None,
         undo: StepUndo::Stays,
     },
     StepRule {
         id: StepId::AddMember,
-        title: "Add the new member to etcd as a learner",
         gates: MEMBERSHIP,
         is_done: Some(|it| it.case.new_member(it.view).is_some()),
         undo: StepUndo::Stays,
     },
     StepRule {
         id: StepId::PromoteMember,
-        title: "Make the new member a voter when it is in sync",
         gates: MEMBERSHIP,
         is_done: Some(|it| {
             let member = it.case.new_member(it.view);
@@ -297,7 +237,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::RestoreRollout,
-        title: "Restore the setting of etcd's operator",
         gates: KUBERNETES,
         is_done: Some(|it| {
             let previous = it.progress.previous_override();
@@ -307,7 +246,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::ResumePool,
-        title: "Resume the master MachineConfigPool",
         gates: KUBERNETES,
         is_done: Some(|it| {
             let was_paused = it.progress.was_pool_paused();
@@ -317,7 +255,6 @@ pub(super) static STEPS: &[StepRule] = &[
     },
     StepRule {
         id: StepId::SettleOperators,
-        title: "Wait until all operators have rolled out",
         gates: &[],
         is_done: Some(|it| {
             let count = it.view.etcd.voter_count();

@@ -11,15 +11,17 @@ use etcd::{
 use model::node_replacement::{ReplacementKind, ReplacementStepState};
 use serde_json::{Value, json};
 
-use super::case::{CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case};
+use super::case::{CaseRefusal, ReplacementCase, ReplacementRequest, open_case};
 use super::gate::{self, GateContext, GateId};
 use super::plan::plan;
 use super::progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
-use super::step::{self, StepId};
+use super::step;
+use super::step_id::StepId;
 use super::view::{
-    HostView, KubernetesView, MachineView, NodeView, PowerState, ReplacementView, RolloutView,
+    HostView, KubernetesView, MachineView, NodePlace, NodeView, PowerState, ReplacementView,
+    RolloutView,
 };
 
 fn address(number: u64) -> IpAddr {

@@ -9,8 +9,6 @@ use kubernetes::CertificateRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::case::NodePlace;
-
 /// Power of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,6 +17,15 @@ pub enum PowerState {
     On,
     /// It is off.
     Off,
+}
+
+/// Name and address of a control node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodePlace {
+    /// Name of the node.
+    pub name: String,
+    /// Its internal address, which is that of its member.
+    pub address: IpAddr,
 }
 
 /// A Node.

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::case::ReplacementCase;
-use super::run::ReplacementError;
-use super::step::{StepId, StepRule};
+use super::error::ReplacementError;
+use super::step::StepRule;
+use super::step_id::StepId;
 use super::view::ReplacementView;
 
 /// Times of waits.
@@ -72,6 +73,6 @@ pub(super) fn waiting_for(
             format!("the learner {} is {behind}", new.member.id)
         }
         (StepId::AddMember, None) => "etcd's operator has not added the new member".to_owned(),
-        _ => rule.title.to_owned(),
+        _ => rule.id.title().to_owned(),
     }
 }

@@ -3,12 +3,15 @@
 //! Every operation is idempotent: a run that was killed repeats the last one.
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use etcd::EtcdCluster;
 use kubernetes::CertificateRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::case::{NodePlace, ReplacementCase};
-use super::view::{KubernetesView, PowerState};
+use super::case::ReplacementCase;
+use super::view::{KubernetesView, NodePlace, PowerState};
+use super::wait::StepPatience;
 
 /// A failed operation.
 #[derive(Debug, thiserror::Error)]
@@ -96,4 +99,19 @@ pub trait NodeHardware: Send + Sync {
 
     /// Ejects the image of the new machine, and checks that it boots from its disk.
     async fn eject(&self, node: &NodePlace) -> Result<(), WorldError>;
+}
+
+/// The world of a run.
+#[derive(Clone, Copy)]
+pub struct ReplacementWorld<'a> {
+    /// etcd.
+    pub etcd: &'a EtcdCluster,
+    /// The Kubernetes API.
+    pub kubernetes: &'a dyn KubernetesSide,
+    /// The machines.
+    pub hardware: &'a dyn NodeHardware,
+    /// The clock of the journal's entries.
+    pub now: &'a (dyn Fn() -> DateTime<Utc> + Sync),
+    /// Times of waits.
+    pub patience: StepPatience,
 }

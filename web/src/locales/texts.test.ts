@@ -61,8 +61,8 @@ function simulated(): string[] {
 
 /** Titles of the steps of a replacement. */
 function replacementSteps(): string[] {
-  const source = readFileSync(`${CRATES}/replacement/src/step.rs`, "utf8");
-  return [...source.matchAll(/^ +title: "([^"]+)",$/gm)].map(([, text]) => text!);
+  const source = readFileSync(`${CRATES}/replacement/src/step_id.rs`, "utf8");
+  return [...source.matchAll(/^ +Self::\w+ => "([^"]+)",$/gm)].map(([, text]) => text!);
 }
 
 interface Found {

@@ -9,10 +9,11 @@ use model::node_replacement::{ReplacementKind, ReplacementState};
 use proptest::prelude::*;
 
 use super::*;
-use crate::case::{NodePlace, ReplacementCase, ReplacementRequest};
+use crate::case::{ReplacementCase, ReplacementRequest};
 use crate::progress::{ReplaceStepOutcome, ReplacementEvent, StepIntent};
-use crate::step::StepId;
+use crate::step_id::StepId;
 use crate::store::ReplacementStore;
+use crate::view::NodePlace;
 
 fn request() -> ReplacementRequest {
     ReplacementRequest {
