@@ -16,7 +16,7 @@
 //!   dhcp: true                  # or ipv4, ipv6
 //! ```
 //!
-//! A configuration of nmstate is taken, too: [`rules::network::static_network`] renders it, as for discovery images. So is a Butane
+//! A configuration of nmstate is taken, too: [`static_network`] renders it, as for discovery images. So is a Butane
 //! document with keyfiles.
 
 mod butane;

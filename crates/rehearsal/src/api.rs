@@ -12,7 +12,7 @@ use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use crate::{DOING, Error};
+use crate::error::{DOING, Error};
 
 /// Base path of the installer API.
 const BASE: &str = "/api/assisted-install";

@@ -2,7 +2,8 @@
 
 use std::error::Error as StdError;
 
-use crate::DOING;
+/// The operation in texts of errors.
+pub(crate) const DOING: &str = "rehearsing the installation";
 
 /// A rehearsal that could not take place, by the party that must act.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::api::{InstallerApi, accepted};
 use crate::findings::{self, list, name_of};
-use crate::play::{InstallationOutcome, PlayOptions};
+use crate::options::PlayOptions;
 use crate::progress::{RehearsalEvent, StateTracker};
 use crate::records::CreatedRecords;
 use crate::script::Script;
@@ -29,6 +29,17 @@ const JUDGED: [&str; 3] = ["ready", "preparing-for-installation", "insufficient"
 const PATIENCE: u32 = 3;
 /// Statuses that an installation does not leave.
 const ENDED: [&str; 3] = ["installed", "error", "cancelled"];
+
+/// The end of one installation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstallationOutcome {
+    /// Whether the cluster is installed, with the hosts that join it.
+    pub is_installed: bool,
+    /// Last status of the cluster.
+    pub status: String,
+    /// Mistakes that it met.
+    pub findings: Vec<SiteFinding>,
+}
 
 /// A running installation; its machines end when it is dropped.
 pub(crate) struct PlayedInstallation<'a> {

@@ -5,6 +5,7 @@ mod error;
 mod findings;
 mod installation;
 mod machines;
+mod options;
 mod play;
 mod progress;
 mod records;
@@ -19,12 +20,11 @@ pub use host_sim::{FAULTS, HostFaultKind, InstallationProfile, PROFILES, Pace};
 
 pub use api::InstallerApi;
 pub use error::Error;
-pub use play::{InstallationOutcome, PlayOptions, play};
+pub use installation::InstallationOutcome;
+pub use options::PlayOptions;
+pub use play::play;
 pub use progress::{RehearsalEvent, RehearsalProgress, RehearsalState};
 pub use redaction::redacted;
 pub use report::RehearsalReport;
 pub use request::{MAX_FAULTS, MAX_MACHINES, MAX_SITE_BYTES, RehearsalRequest};
 pub use script::Script;
-
-/// The operation in texts of errors.
-const DOING: &str = "rehearsing the installation";

@@ -7,7 +7,7 @@ use declarations::site::{SiteFinding, is_consequence};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
-use crate::play::InstallationOutcome;
+use crate::installation::InstallationOutcome;
 
 /// Findings of the data and of the installations. Serialized: `verdict`, `good` and all `findings`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
