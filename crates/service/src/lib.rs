@@ -7,6 +7,7 @@
 mod access_log;
 #[cfg(target_env = "musl")]
 mod allocator;
+mod arguments;
 pub mod clock;
 pub mod conditional;
 pub mod content;
@@ -21,6 +22,7 @@ mod http_client;
 pub mod layers;
 mod limit_table;
 pub mod limits;
+mod loaded_settings;
 pub mod logs;
 pub mod metrics;
 pub mod observed_body;

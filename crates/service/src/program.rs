@@ -2,17 +2,19 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::{Error, limit_table, logs, open_files, privileges, probe, shutdown, tls};
+use crate::arguments::ServerCommand;
+use crate::loaded_settings::{LoadedSettings, load, read};
+use crate::settings::Problem;
+use crate::{Error, limit_table, logs, open_files, privileges, probe, shutdown};
 
+pub use crate::arguments::ServerArgs;
+pub use crate::loaded_settings::{LogSettings, ProcessSettings};
 pub use crate::server_settings::ServerSettings;
 pub use crate::settings_source::{ReloadedSettings, SettingsSource, SettingsWatch};
 
@@ -21,89 +23,6 @@ const EXIT_SETTINGS: u8 = 2;
 /// How long blocking work on files may take to finish at shutdown. Longer work, as building a catalog's cache, may be
 /// interrupted at any time.
 const FILES_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Arguments of a server.
-#[derive(Debug, Clone, Parser)]
-pub struct ServerArgs {
-    /// File with NAME=value lines, or in another format of this server; the environment overrides it
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Check the settings, print all problems, and exit
-    #[arg(long)]
-    pub check_config: bool,
-    /// Exit when standard input ends: for a supervisor that holds the other end of the pipe
-    #[arg(long, hide = true)]
-    pub supervised: bool,
-    #[command(subcommand)]
-    command: Option<ServerCommand>,
-    /// Variables, in lower case, that override the environment: of a server with a command line of its own
-    #[arg(skip)]
-    pub overrides: Vec<(String, String)>,
-}
-
-impl ServerArgs {
-    /// No arguments, and `overrides`.
-    pub fn overriding(overrides: Vec<(String, String)>) -> Self {
-        Self {
-            config: None,
-            check_config: false,
-            supervised: false,
-            command: None,
-            overrides,
-        }
-    }
-}
-
-impl ServerArgs {
-    /// File of the settings.
-    pub(crate) fn file(&self) -> Option<&PathBuf> {
-        match &self.command {
-            Some(ServerCommand::Serve { file: Some(file) }) => Some(file),
-            _ => self.config.as_ref(),
-        }
-    }
-
-    fn is_serving(&self) -> bool {
-        matches!(self.command, None | Some(ServerCommand::Serve { .. }))
-    }
-}
-
-#[derive(Debug, Clone, Subcommand)]
-enum ServerCommand {
-    /// Serve, as without a command
-    Serve {
-        /// As --config
-        file: Option<PathBuf>,
-    },
-    /// Print every setting with its default and meaning
-    Settings {
-        /// Print every limit under these settings: value, scope, and the answer beyond it
-        #[arg(long)]
-        limits: bool,
-    },
-    /// Check the health of the running server
-    Health {
-        /// Check its readiness, including the services it depends on
-        #[arg(long)]
-        ready: bool,
-    },
-}
-
-crate::settings! {
-    /// Settings of the log of every server.
-    pub struct LogSettings {
-        /// Filter of the log, as in `info` or `info,sqlx=warn`.
-        log_level: String = "info",
-    }
-}
-
-crate::settings! {
-    /// Settings of the process of every server.
-    pub struct ProcessSettings {
-        /// User and group id that a server becomes when its container starts it as root.
-        run_as_user: Option<u32> = "",
-    }
-}
 
 /// Parses the command line of the server called `name` and runs it by `run`; the value is the process's exit code.
 pub fn main(name: &'static str, run: fn(&ServerArgs) -> ExitCode) -> ExitCode {
@@ -233,73 +152,6 @@ where
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&format!("{name}: {}\n", model::error::chain(&error)), 1),
     }
-}
-
-/// Settings, and the texts that they come from.
-pub(crate) struct LoadedSettings<S> {
-    log: LogSettings,
-    process: ProcessSettings,
-    pub(crate) settings: S,
-    remarks: Vec<Problem>,
-    pub(crate) values: Values,
-}
-
-/// Reads and checks the settings; with `--check-config` their certificates, too.
-///
-/// Errors: all problems.
-pub(crate) fn load<S: ServerSettings>(
-    arguments: &ServerArgs,
-) -> Result<LoadedSettings<S>, Problems> {
-    let (mut loaded, mut problems) = parse::<S>(arguments)?;
-    problems.add(loaded.settings.problems());
-    if arguments.check_config {
-        let found = tls::check(&loaded.settings.certificates());
-        problems.add(found.problems);
-        loaded.remarks.extend(found.remarks);
-    }
-    problems.none()?;
-    Ok(loaded)
-}
-
-/// The settings without a check of their combinations: enough to print their limits.
-fn read<S: ServerSettings>(arguments: &ServerArgs) -> Result<LoadedSettings<S>, Problems> {
-    let (loaded, problems) = parse::<S>(arguments)?;
-    problems.none()?;
-    Ok(loaded)
-}
-
-fn parse<S: ServerSettings>(
-    arguments: &ServerArgs,
-) -> Result<(LoadedSettings<S>, Problems), Problems> {
-    let file = arguments.file();
-    let is_own = |file: &&PathBuf| {
-        let extension = file.extension().unwrap_or_default();
-        S::OWN_FILE.is_some() && (extension == "yml" || extension == "yaml")
-    };
-    let (own, lines) = match file {
-        Some(file) if is_own(&file) => (Some(file), None),
-        file => (None, file.map(PathBuf::as_path)),
-    };
-    let mut values = Values::read(lines)?;
-    if let (Some(path), Some(variable)) = (own, S::OWN_FILE) {
-        values.set(variable, &path.to_string_lossy());
-    }
-    for (name, text) in &arguments.overrides {
-        values.set(name, text);
-    }
-    let (mut problems, mut remarks) = (Problems::default(), Vec::new());
-    S::prepare(&mut values, &mut problems, &mut remarks);
-    let log = LogSettings::read(&values, &mut problems);
-    let process = ProcessSettings::read(&values, &mut problems);
-    let settings = S::read(&values, &mut problems);
-    let loaded = LoadedSettings {
-        log,
-        process,
-        settings,
-        remarks,
-        values,
-    };
-    Ok((loaded, problems))
 }
 
 /// Raises the limit of open files to the hard limit: connections are files, and many systems start with 1024.

@@ -56,6 +56,7 @@ pub use request_handler::{AdmittedRequest, RequestHandler};
 pub use request_source::RequestSource;
 use request_source::SourceRule;
 pub use settings::HttpSettings;
+pub(crate) use settings::{MAX_BUFFER, MAX_HEADERS};
 pub use streams::{OpenStream, StreamQuota};
 use tls_acceptor::TlsAcceptor;
 pub(crate) use waiting::ClientWaiting;
@@ -66,11 +67,6 @@ pub use waiting::{StreamMemory, count_before_compression};
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// Timeout of an HTTP/2 keep-alive ping.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Send buffer of a connection, and the longest request head. Units: bytes. hyper's default of 400 KiB would be most
-/// of the memory of a server with many slow downloads.
-pub(crate) const MAX_BUFFER: usize = 64 * 1024;
-/// Units: header lines of a request. Source: hyper's default, which costs no memory of its own.
-pub(crate) const MAX_HEADERS: usize = 100;
 /// Drain timeout of in-flight requests: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Units: connections that wait to be accepted; the kernel's own bound may be lower. A burst beyond std's 128 would

@@ -7,26 +7,9 @@ mod kinds;
 mod problem;
 mod values;
 
-pub use kinds::{CommaList, JsonVar, Secret, Setting, Shape};
+pub use kinds::{CommaList, JsonVar, Secret, Setting, Shape, Variable};
 pub use problem::{Problem, Problems};
 pub use values::{Values, env_lines, not_a_line, shown};
-
-/// A variable, for the reference table.
-#[derive(Debug, Clone, Copy)]
-pub struct Variable {
-    /// Lower-case name of the field.
-    pub field: &'static str,
-    /// Expected format.
-    pub expected: &'static str,
-    /// Default value.
-    pub default: &'static str,
-    /// Meaning, line by line.
-    pub meaning: &'static [&'static str],
-    /// How it may be spread over several variables.
-    pub shape: Shape,
-    /// Whether its text must never be shown, and may come from a file.
-    pub is_secret: bool,
-}
 
 /// Settings that [`settings!`](crate::settings!) declares.
 pub trait FromValues: Sized {

@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::Error;
+use crate::arguments::ServerArgs;
 use crate::error::ResultExt as _;
-use crate::program::{self, LogSettings, ProcessSettings, ServerArgs};
+use crate::loaded_settings::{LogSettings, ProcessSettings, load};
 use crate::server_settings::ServerSettings;
 use crate::settings::{self, Problems, Values};
 
@@ -59,7 +60,7 @@ impl<S: ServerSettings> SettingsSource<S> {
     }
 
     fn read(&self) -> Result<ReloadedSettings<S>, Problems> {
-        let loaded = program::load::<S>(&self.arguments)?;
+        let loaded = load::<S>(&self.arguments)?;
         let names = settings::changed::<S>(&self.values, &loaded.values)
             .into_iter()
             .chain(settings::changed::<LogSettings>(

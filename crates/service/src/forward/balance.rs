@@ -4,12 +4,10 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use net::resolve::Resolver;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::concurrency::ConcurrencyLimits;
-use super::discover::Discover;
 use super::metrics::Metrics;
 use super::outlier::{Outcome, may_eject};
 use super::replica::{Priority, Replica, ReplicaHealth};
@@ -17,12 +15,6 @@ use super::upstream::Upstream;
 
 /// How long the first requests wait for the first resolution of the name.
 const FIRST_RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Forwards requests to the replicas of one upstream.
-#[derive(Clone)]
-pub struct Forward {
-    pub(super) balance: Arc<Balance>,
-}
 
 /// The replicas of one upstream, their health and their limits.
 pub(super) struct Balance {
@@ -43,18 +35,14 @@ pub(super) struct Balance {
     unready: watch::Sender<Option<String>>,
 }
 
-impl Forward {
-    /// Starts discovery and health checks of `upstream`, until `shutdown`; after it, requests go to the last known
-    /// replicas. At most `max_requests` requests and tunnels are in flight, each a connection or two; 0: no limit.
-    ///
-    /// Panics: outside a runtime.
-    pub fn start(
+impl Balance {
+    /// No replicas yet. At most `max_requests` requests and tunnels are in flight; 0: no limit.
+    pub(super) fn new(
         upstream: Upstream,
-        names: Resolver,
         max_requests: usize,
         shutdown: &CancellationToken,
     ) -> Self {
-        let balance = Arc::new(Balance {
+        Self {
             metrics: Metrics::of(&upstream),
             upstream,
             shutdown: shutdown.clone(),
@@ -65,34 +53,14 @@ impl Forward {
             replicas: RwLock::new(Arc::new([])),
             ejecting: Mutex::new(()),
             unready: watch::Sender::new(Some("has not been resolved yet".to_owned())),
-        });
-        let discover = Discover::new(balance.clone(), names).run();
-        let retired = balance.retired.clone();
-        tokio::spawn(retired.run_until_cancelled_owned(discover));
-        Self { balance }
-    }
-
-    /// Ends discovery and health checks, and closes the pools: no further requests come. Requests in flight and tunnels
-    /// go to their end.
-    pub fn retire(&self) {
-        self.balance.retired.cancel();
-        for replica in self.balance.replicas().iter() {
-            replica.retire();
         }
-    }
-
-    /// Upstream that receives the requests.
-    pub fn upstream(&self) -> &Upstream {
-        &self.balance.upstream
     }
 
     /// Watches the reason why no replica is ready.
     pub(super) fn unready(&self) -> watch::Receiver<Option<String>> {
-        self.balance.unready.subscribe()
+        self.unready.subscribe()
     }
-}
 
-impl Balance {
     pub(super) fn replicas(&self) -> Arc<[Arc<Replica>]> {
         self.replicas
             .read()
@@ -238,15 +206,6 @@ fn reason(states: &[ReplicaHealth]) -> String {
         None if states.contains(&ReplicaHealth::Unresponsive) => "does not answer".to_owned(),
         None if states.contains(&ReplicaHealth::Unreachable) => "cannot be reached".to_owned(),
         None => "has not been checked yet".to_owned(),
-    }
-}
-
-impl std::fmt::Debug for Forward {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Forward")
-            .field("upstream", &self.balance.upstream)
-            .field("unready", &*self.balance.unready.borrow())
-            .finish_non_exhaustive()
     }
 }
 

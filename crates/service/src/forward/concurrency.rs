@@ -9,7 +9,6 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::{HeaderValue, header};
 
-use super::balance::Forward;
 use super::headers::MAX_LINES;
 use super::replay_body::{MAX_REPLAY_BYTES, ReplayBody};
 use super::turns::{ClientTurns, TURNS, Turn};
@@ -44,17 +43,7 @@ impl ConcurrencyLimits {
             turns: ClientTurns::default(),
         }
     }
-}
 
-fn uploads(max: usize) -> usize {
-    max.div_ceil(SHARE)
-}
-
-fn uploads_per_client(uploads: usize) -> usize {
-    uploads.div_ceil(SHARE)
-}
-
-impl Forward {
     /// Acquires a permit, after the body of a request that is short, and its client's turn, which lasts until the response
     /// begins. Absent when no permit is left.
     pub(super) async fn admit(
@@ -63,25 +52,32 @@ impl Forward {
         head: &Parts,
         body: &ReplayBody,
     ) -> Option<(ConcurrencyPermit, Option<Turn>)> {
-        let concurrency = &self.balance.concurrency;
         let upload = if body.has_ended() {
             None
         } else if is_short(head) {
             body.read_ahead().await;
             None
         } else {
-            Some(concurrency.uploads.acquire(Some(client.into())).ok()?)
+            Some(self.uploads.acquire(Some(client.into())).ok()?)
         };
         let turn = match upload {
             Some(_) => None,
-            None => Some(concurrency.turns.take(client).await),
+            None => Some(self.turns.take(client).await),
         };
         let permit = ConcurrencyPermit {
-            _all: concurrency.all.acquire(None).ok()?,
+            _all: self.all.acquire(None).ok()?,
             _upload: upload,
         };
         Some((permit, turn))
     }
+}
+
+fn uploads(max: usize) -> usize {
+    max.div_ceil(SHARE)
+}
+
+fn uploads_per_client(uploads: usize) -> usize {
+    uploads.div_ceil(SHARE)
 }
 
 /// Whether the body may be buffered. One of unknown length may be half of a conversation; one that waits for

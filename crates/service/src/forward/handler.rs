@@ -8,7 +8,7 @@ use axum::response::Response;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 
-use super::balance::Forward;
+use super::forwarding::Forward;
 use super::headers::ForwardedFor;
 use crate::health::Health;
 use crate::server::{AdmittedRequest, ClientAddress};

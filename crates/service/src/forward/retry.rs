@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::balance::Balance;
 use super::connection::{Connection, ExchangeOutcome};
-use super::forward_request::ConnectionLease;
+use super::lease::ConnectionLease;
 use super::outlier::Outcome;
 use super::replay_body::ReplayBody;
 use super::replica::{Replica, ReplicaHealth, RequestInFlight, pick};

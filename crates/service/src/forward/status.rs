@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::balance::Forward;
+use super::forwarding::Forward;
 use super::replica::{Replica, ReplicaHealth};
 use crate::clock::{self, Timestamp};
 

@@ -7,11 +7,16 @@ use http::HeaderValue;
 
 use super::clients::{IpNetworks, TrustedProxies, proxy_secret};
 use super::tls_acceptor::HANDSHAKE_TIMEOUT;
-use super::{MAX_BUFFER, MAX_HEADERS};
 use crate::limits::{Bound, Limit, Share};
 use crate::metrics::MAX_SERIES;
 use crate::settings::{CommaList, Secret};
 use crate::tls::hello::HELLO_BYTES;
+
+/// Send buffer of a connection, and the longest request head. Units: bytes. hyper's default of 400 KiB would be most
+/// of the memory of a server with many slow downloads.
+pub(crate) const MAX_BUFFER: usize = 64 * 1024;
+/// Units: header lines of a request. Source: hyper's default, which costs no memory of its own.
+pub(crate) const MAX_HEADERS: usize = 100;
 
 crate::settings! {
     /// Bounds of clients, trusted proxies, allowed hosts, and the place of the metrics.

@@ -1,4 +1,4 @@
-//! The kinds of values that a variable may hold.
+//! Variables, and the kinds of values that they may hold.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -38,6 +38,23 @@ pub enum Shape {
     List,
     /// Part by part, as `<NAME>_0_URL` or `<NAME>_KEY`: the kind of the value knows which.
     Parts,
+}
+
+/// A variable, for the reference table.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// Lower-case name of the field.
+    pub field: &'static str,
+    /// Expected format.
+    pub expected: &'static str,
+    /// Default value.
+    pub default: &'static str,
+    /// Meaning, line by line.
+    pub meaning: &'static [&'static str],
+    /// How it may be spread over several variables.
+    pub shape: Shape,
+    /// Whether its text must never be shown, and may come from a file.
+    pub is_secret: bool,
 }
 
 /// Texts separated by commas; blanks around them and empty ones are dropped.

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Config, ConfigError, Environment, Map, Source};
 
-use super::Variable;
-use super::kinds::{Setting, Shape};
+use super::kinds::{Setting, Shape, Variable};
 use super::problem::{Problem, Problems};
 
 /// Units: characters. Longer values are not repeated in messages.

@@ -13,7 +13,7 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use webpki::{EndEntityCert, KeyUsage};
 
 use super::certificate_list::NamePattern;
-use super::loader::of_file;
+use super::files::of_file;
 
 /// The proof of a server's name.
 #[derive(Debug)]

@@ -6,10 +6,11 @@ use net::{pem, trust};
 use rustls::pki_types::CertificateDer;
 use tokio::runtime::Runtime;
 
-use super::files::{TlsFiles, content};
-use super::loader::{Loader, of_file};
+use super::certified_name;
+use super::files::{TlsFiles, content, of_file};
+use super::loader::Loader;
 use super::served::Doubt;
-use super::{CertificateFiles, Certificates, TlsConfig, certified_name};
+use super::tls_config::{CertificateFiles, Certificates, TlsConfig};
 use crate::clock;
 use crate::settings::Problem;
 

@@ -3,13 +3,42 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
-use model::time::Timestamp;
-use serde::Serialize;
+use super::reload::{CertificateStates, Reload};
+use super::served::ServedCertificates;
+use super::tls_config::{Certificates, TlsConfig};
+use crate::Error;
+use crate::error::ResultExt as _;
 
-use super::Certificates;
-use super::reload::Reload;
+/// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`; `control` can make
+/// it follow others.
+pub(crate) async fn reloading(
+    config: TlsConfig,
+    speaks_http2: bool,
+    control: &CertificateControl,
+    shutdown: CancellationToken,
+) -> Result<ServedCertificates, Error> {
+    let doing = format!("loading {}", config.certificates);
+    let interval = config.reload_interval;
+    let reload = Reload::start(config, speaks_http2).await?;
+    let served = reload.served();
+    let reload = Arc::new(Mutex::new(reload));
+    control.set(reload.clone());
+    let mut hangup = signal(SignalKind::hangup()).doing(doing)?;
+    tokio::spawn(shutdown.run_until_cancelled_owned(async move {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(interval) => {}
+                _ = hangup.recv() => {}
+            }
+            reload.lock().await.pass().await;
+        }
+    }));
+    Ok(served)
+}
 
 /// The certificates of a listener, once it listens; shared by its clones.
 #[derive(Clone, Default)]
@@ -24,7 +53,7 @@ impl CertificateControl {
         }
     }
 
-    pub(super) fn set(&self, reload: Arc<Mutex<Reload>>) {
+    fn set(&self, reload: Arc<Mutex<Reload>>) {
         self.0.set(reload).ok();
     }
 
@@ -37,32 +66,6 @@ impl CertificateControl {
             None => Err("the listener has no certificates".to_owned()),
         }
     }
-}
-
-/// State of a certificate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CertificateState {
-    /// File with the chain.
-    pub file: PathBuf,
-    /// Server names that it is served for; empty when none of its versions is in force.
-    pub names: Vec<String>,
-    /// Absent when none of its versions is in force.
-    pub expires: Option<Timestamp>,
-    /// Whether a version of it is served.
-    pub is_in_force: bool,
-    /// Reason why the file, as it is now, is not served.
-    pub problem: Option<String>,
-}
-
-/// State of the certificates of a listener.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct CertificateStates {
-    /// The list that names them, or their files.
-    pub source: String,
-    /// Reason why the list, as it is now, is not followed.
-    pub problem: Option<String>,
-    /// In the order of the list.
-    pub certificates: Vec<CertificateState>,
 }
 
 impl std::fmt::Debug for CertificateControl {

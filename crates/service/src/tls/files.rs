@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::certificate_list::{self, ListEntry};
 use super::line_options::{AuthoritySource, LineDemands};
-use super::{CertificateFiles, Certificates, TlsConfig};
+use super::tls_config::{CertificateFiles, Certificates, TlsConfig};
 
 /// Extensions of files beside certificates, which are none themselves. Source: HAProxy, `crt`.
 const BESIDE: [&str; 4] = ["issuer", "key", "ocsp", "sctl"];
@@ -281,4 +281,9 @@ fn in_file(path: &Path, error: &io::Error) -> String {
         _ => String::new(),
     };
     format!("{}: {error}{remedy}", path.display())
+}
+
+/// A reason with the path of its file.
+pub(super) fn of_file(path: &Path, reason: &dyn std::fmt::Display) -> String {
+    format!("{}: {reason}", path.display())
 }

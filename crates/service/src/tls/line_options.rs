@@ -9,8 +9,10 @@ use rustls::SignatureScheme;
 use rustls::crypto::CryptoProvider;
 use rustls::sign::SigningKey;
 
+use super::clients::Demand;
 use super::signatures::{self, RestrictedKey};
-use super::{Demand, TlsVersion, cipher_list, suites};
+use super::tls_config::TlsVersion;
+use super::{cipher_list, suites};
 
 /// Name of the system's authorities, in place of a file.
 const SYSTEM_AUTHORITIES: &str = "@system-ca";

@@ -1,6 +1,5 @@
 //! The certificates of a listener, made of the contents of their files.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use net::{pem, trust};
@@ -12,9 +11,10 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use super::certificate_list::{ListEntry, NamePattern};
 use super::certified_name::{self, CertifiedName};
 use super::clients::{ClientTrust, Verifier};
-use super::files::{self, AuthorityContent, EntryFiles, NamedContent, TlsFiles};
+use super::files::{self, AuthorityContent, EntryFiles, NamedContent, TlsFiles, of_file};
 use super::served::{Doubt, ServedCertificate, ServedIdentity};
-use super::{TlsConfig, TlsVersion, suites};
+use super::suites;
+use super::tls_config::{TlsConfig, TlsVersion};
 use crate::clock;
 
 /// A certificate that cannot be used.
@@ -290,11 +290,6 @@ fn all_roots(authorities: &AuthorityContent) -> Result<RootCertStore, String> {
     let mut found = roots(&authorities.files)?;
     found.add_parsable_certificates(authorities.of_system.iter().cloned());
     Ok(found)
-}
-
-/// A reason with the path of its file.
-pub(super) fn of_file(path: &Path, reason: &dyn std::fmt::Display) -> String {
-    format!("{}: {reason}", path.display())
 }
 
 fn roots(authorities: &[NamedContent]) -> Result<RootCertStore, String> {

@@ -1,64 +1,20 @@
 //! Certificate reload: changed files are served at once, unusable ones leave the old certificate in force.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use model::time::Timestamp;
 use rustls::crypto::ring;
 use rustls::sign::SingleCertAndKey;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
+use serde::Serialize;
 
 use super::certified_name::CertifiedName;
-use super::control::{CertificateControl, CertificateState, CertificateStates};
 use super::files::{EntryFiles, TlsFiles, content};
 use super::loader::{Failure, LoadedCertificates, Loader};
 use super::served::{ServedCertificate, ServedCertificates};
-use super::{CertificateFiles, Certificates, TlsConfig};
+use super::tls_config::{CertificateFiles, Certificates, TlsConfig};
 use crate::Error;
 use crate::error::ResultExt as _;
-
-/// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`; `control` can make
-/// it follow others.
-pub(crate) async fn reloading(
-    config: TlsConfig,
-    speaks_http2: bool,
-    control: &CertificateControl,
-    shutdown: CancellationToken,
-) -> Result<ServedCertificates, Error> {
-    let doing = || format!("loading {}", config.certificates);
-    let files = TlsFiles::read(&config).await;
-    let files = files.doing(doing)?;
-    let loader = Loader {
-        config: config.clone(),
-        speaks_http2,
-    };
-    let loaded = loader.load_first(&files);
-    let loaded = loaded.doing(doing)?;
-    let LoadedCertificates { served, failures } = loaded;
-    let served = ServedCertificates::new(served);
-    let reload = Reload {
-        loader,
-        seen: files,
-        failures,
-        last_error: None,
-        rejected: None,
-        served: served.clone(),
-    };
-    let reload = Arc::new(Mutex::new(reload));
-    control.set(reload.clone());
-    let doing = doing();
-    let mut hangup = signal(SignalKind::hangup()).doing(doing)?;
-    tokio::spawn(shutdown.run_until_cancelled_owned(async move {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(config.reload_interval) => {}
-                _ = hangup.recv() => {}
-            }
-            reload.lock().await.pass().await;
-        }
-    }));
-    Ok(served)
-}
 
 /// Client identity with the server's own certificate.
 ///
@@ -71,6 +27,32 @@ pub(crate) async fn own_identity(files: &CertificateFiles) -> Result<Arc<SingleC
     };
     let own = load.await.doing("loading the certificate")?;
     Ok(Arc::new(SingleCertAndKey::from(own.key)))
+}
+
+/// State of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CertificateState {
+    /// File with the chain.
+    pub file: PathBuf,
+    /// Server names that it is served for; empty when none of its versions is in force.
+    pub names: Vec<String>,
+    /// Absent when none of its versions is in force.
+    pub expires: Option<Timestamp>,
+    /// Whether a version of it is served.
+    pub is_in_force: bool,
+    /// Reason why the file, as it is now, is not served.
+    pub problem: Option<String>,
+}
+
+/// State of the certificates of a listener.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CertificateStates {
+    /// The list that names them, or their files.
+    pub source: String,
+    /// Reason why the list, as it is now, is not followed.
+    pub problem: Option<String>,
+    /// In the order of the list.
+    pub certificates: Vec<CertificateState>,
 }
 
 /// Keeps certificates equal to their files.
@@ -87,6 +69,35 @@ pub(super) struct Reload {
 }
 
 impl Reload {
+    /// Loads the files of `config`.
+    ///
+    /// Errors: a list that cannot be read; none of its certificates can be used.
+    pub(super) async fn start(config: TlsConfig, speaks_http2: bool) -> Result<Self, Error> {
+        let doing = || format!("loading {}", config.certificates);
+        let files = TlsFiles::read(&config).await;
+        let files = files.doing(doing)?;
+        let loader = Loader {
+            config: config.clone(),
+            speaks_http2,
+        };
+        let loaded = loader.load_first(&files);
+        let loaded = loaded.doing(doing)?;
+        let LoadedCertificates { served, failures } = loaded;
+        Ok(Self {
+            loader,
+            seen: files,
+            failures,
+            last_error: None,
+            rejected: None,
+            served: ServedCertificates::new(served),
+        })
+    }
+
+    /// The certificates in force.
+    pub(super) fn served(&self) -> ServedCertificates {
+        self.served.clone()
+    }
+
     /// Serves `certificates`, and follows their files from now on.
     ///
     /// Errors: none of them can be used; the old ones stay in force.
@@ -134,7 +145,7 @@ impl Reload {
     }
 
     // Contents are compared, not times: files that are copied or mounted may bring old ones.
-    async fn pass(&mut self) {
+    pub(super) async fn pass(&mut self) {
         let reloaded = match TlsFiles::read(&self.loader.config).await {
             Ok(found) => self.reload(found),
             Err(reason) => Err(reason),
@@ -210,6 +221,7 @@ mod tests {
     use std::sync::PoisonError;
     use std::time::{Duration, Instant};
 
+    use tokio_util::sync::CancellationToken;
     use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
