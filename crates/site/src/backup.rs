@@ -17,6 +17,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 use service::Error;
+use supervisor::DataDirectory;
 
 use crate::event::{SiteEvent, SiteObserver};
 use crate::podman;
@@ -57,6 +58,18 @@ pub enum Restored {
     Pod(PathBuf),
 }
 
+impl Restored {
+    fn up(directory: &DataDirectory) -> Self {
+        let variables = directory.user_variables();
+        Self::Up {
+            root: directory.root().to_owned(),
+            variables: variables.exists().then_some(variables),
+            certificate: directory.registry_certificate(),
+            key: directory.secrets().join("registry.key"),
+        }
+    }
+}
+
 /// Backs up an installation; none if this program ran again in podman's user namespace, and did it there.
 ///
 /// Errors: the file exists, no space, an unreadable installation.
@@ -87,10 +100,11 @@ pub fn restore(
     let backup = verified(file, observe)?;
     let restored = match (installation, backup.index.heading.kind) {
         (SavedInstallation::Pod(folder), InstallationKind::Pod) => {
-            pod::restore(&backup, folder, replace, observe)
+            pod::restore(&backup, folder, replace, observe).map(Restored::Pod)
         }
         (SavedInstallation::Up(data), InstallationKind::Up) => {
-            up::restore(&backup, data.clone(), replace, observe)
+            let restored = up::restore(&backup, data.clone(), replace, observe);
+            restored.map(|directory| Restored::up(&directory))
         }
         (_, kind) => {
             let remedy = match kind {
@@ -108,12 +122,6 @@ pub fn restore(
 /// Errors: it is damaged, or no backup.
 pub fn verify(file: &Path, observe: SiteObserver<'_>) -> Result<(), Error> {
     verified(file, observe).map(drop)
-}
-
-fn report_previous(kept: Option<PathBuf>, observe: SiteObserver<'_>) {
-    if let Some(kept) = kept {
-        observe(SiteEvent::PreviousKept(&kept));
-    }
 }
 
 fn verified(file: &Path, observe: SiteObserver<'_>) -> Result<Verified, Error> {

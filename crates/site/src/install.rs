@@ -6,13 +6,16 @@
 
 mod answers;
 mod archives;
+mod bundled_set;
 mod checks;
 mod images;
 mod local_registry;
 mod offer;
+mod offered_versions;
 mod program;
 mod record;
 mod registry_content;
+mod request;
 mod space;
 mod version_change;
 
@@ -21,7 +24,6 @@ use std::path::{Path, PathBuf};
 use ::bundle::{BundleFile, BundleManifest};
 use credentials::host_name::in_url;
 use mirror::archive::Verifier;
-use mirror::history::Pruning;
 use service::{Error, ResultExt as _};
 
 use crate::event::{BundleSignature, SiteEvent, SiteObserver, SiteWork};
@@ -29,51 +31,18 @@ use crate::pod::compose::ComposeProject;
 use crate::pod::folder::{self, NewPod, PodAccess};
 use crate::pod::{REGISTRY, lifecycle, proxy_settings};
 use answers::Answers;
-use archives::BundledSet;
+use bundled_set::BundledSet;
 use local_registry::LocalRegistry;
-use offer::OfferedVersions;
+use offer::RELEASE_IMAGES;
+use offered_versions::OfferedVersions;
 use record::InstallRecord;
 use space::SpaceNeeds;
 use version_change::VersionChange;
 
+pub use request::{Dialogue, InstallRequest};
+
 /// Units: bytes. Between two reports of a verification.
 const PROGRESS_BYTES: u64 = 64 << 20;
-const RELEASE_IMAGES: &str = "RELEASE_IMAGES";
-
-/// The bundle, the folder and the options of an installation.
-#[derive(Debug, Clone)]
-pub struct InstallRequest {
-    /// File of `atoll bundle`.
-    pub bundle: PathBuf,
-    /// Folder of the pod, which is made.
-    pub dir: PathBuf,
-    /// File with answers to all questions.
-    pub answers: Option<PathBuf>,
-    /// Host name or IP address of this host; before the one of the answers.
-    pub host: Option<String>,
-    /// Public key that has to have signed the bundle.
-    pub key: Option<PathBuf>,
-    /// Whether only the images of the services are loaded into podman.
-    pub only_load: bool,
-    /// Whether callers are authenticated from now on.
-    pub login: bool,
-}
-
-/// Questions and reports while a bundle is installed.
-pub trait Dialogue {
-    /// Receives an event.
-    fn report(&self, event: SiteEvent<'_>);
-
-    /// The name of this host for users and machines; `known` is an address or name of it.
-    ///
-    /// Errors: there is no answer.
-    fn host(&self, known: Option<&str>) -> Result<String, Error>;
-
-    /// Whether images that left the set may be deleted from the local registry.
-    ///
-    /// Errors: the answer cannot be read.
-    fn allows_pruning(&self, pruning: &Pruning) -> Result<bool, Error>;
-}
 
 /// A pod that was installed.
 #[derive(Clone)]
@@ -153,7 +122,7 @@ impl CheckedInstall {
         let answers = Answers::collect(request, installed.as_ref(), dialogue)?;
         let domain = answers.domain()?;
         checks::ports(&dir, &answers)?;
-        let sets = archives::sets(&bundle);
+        let sets = bundled_set::sets(&bundle);
         SpaceNeeds::of(&bundle, &sets, storage, &dir, &change)?.check()?;
         verify(&bundle, &|event| dialogue.report(event))?;
         Ok(Self {

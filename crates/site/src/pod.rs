@@ -9,6 +9,7 @@ pub(crate) mod proxy_settings;
 pub mod quadlet;
 #[cfg(test)]
 mod secret_tests;
+pub(crate) mod settings_files;
 
 use std::path::Path;
 

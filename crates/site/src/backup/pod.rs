@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use service::settings::{env_lines, not_a_line};
@@ -13,9 +13,9 @@ use service::{Error, ResultExt as _};
 
 use super::index::{DATABASE, Heading, InstallationKind};
 use super::reader::Verified;
-use super::swap::{StagedFolder, is_vacant};
+use super::swap::{StagedFolder, is_vacant, report_previous};
 use super::writer::{BackupWriter, Owner, private, rewound, temporary};
-use super::{Restored, content, walk};
+use super::{content, walk};
 use crate::event::SiteObserver;
 use crate::pod::PROXY;
 use crate::pod::proxy_settings::PROXY_FOLDER;
@@ -186,7 +186,7 @@ pub(super) fn restore(
     folder: &Path,
     replace: bool,
     observe: SiteObserver<'_>,
-) -> Result<Restored, Error> {
+) -> Result<PathBuf, Error> {
     let folder =
         std::path::absolute(folder).doing(|| format!("restoring to {}", folder.display()))?;
     let member = format!("{FOLDER}/{SETTINGS}");
@@ -235,10 +235,10 @@ pub(super) fn restore(
     fs::remove_file(&dump).doing("loading the database")?;
     // The folder is swapped last: its presence marks an installation, and a crash before leaves complete volumes.
     for staged in new {
-        super::report_previous(staged.swap()?, observe);
+        report_previous(staged.swap()?, observe);
     }
-    super::report_previous(new_folder.swap()?, observe);
-    Ok(Restored::Pod(folder))
+    report_previous(new_folder.swap()?, observe);
+    Ok(folder)
 }
 
 /// Makes the folders that containers mount readable for all, as `atoll pod init` made them. Empty folders have no members, and

@@ -7,6 +7,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, syncfs};
 use rustix::io::Errno;
 use service::{Error, ResultExt as _};
 
+use crate::event::{SiteEvent, SiteObserver};
+
 /// A folder staged beside its target; removed without [`StagedFolder::swap`].
 #[derive(Debug)]
 pub(super) struct StagedFolder {
@@ -110,6 +112,13 @@ fn sync_parent(target: &Path) -> Result<(), Error> {
     File::open(parent)
         .and_then(|folder| folder.sync_all())
         .doing(|| format!("syncing {}", parent.display()))
+}
+
+/// Reports the new place of replaced content.
+pub(super) fn report_previous(kept: Option<PathBuf>, observe: SiteObserver<'_>) {
+    if let Some(kept) = kept {
+        observe(SiteEvent::PreviousKept(&kept));
+    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use supervisor::{Cluster, DataDirectory, Lock, ServiceName, UpState, temporary_p
 
 use super::index::{DATABASE, Heading, InstallationKind};
 use super::reader::Verified;
-use super::swap::{StagedFolder, is_vacant};
+use super::swap::{StagedFolder, is_vacant, report_previous};
 use super::writer::{BackupWriter, Owner, private, rewound, temporary};
-use super::{Restored, content, walk};
+use super::{content, walk};
 use crate::event::SiteObserver;
 
 /// Folder of secrets, and single files.
@@ -111,7 +111,7 @@ pub(super) fn restore(
     data: Option<PathBuf>,
     replace: bool,
     observe: SiteObserver<'_>,
-) -> Result<Restored, Error> {
+) -> Result<DataDirectory, Error> {
     let directory = DataDirectory::new(data)?;
     let root = directory.root();
     let is_new = is_vacant(root);
@@ -137,14 +137,8 @@ pub(super) fn restore(
     if let Some(lock) = lock {
         lock.release();
     }
-    super::report_previous(kept, observe);
-    let variables = directory.user_variables();
-    Ok(Restored::Up {
-        root: root.to_owned(),
-        variables: variables.exists().then_some(variables),
-        certificate: directory.registry_certificate(),
-        key: directory.secrets().join("registry.key"),
-    })
+    report_previous(kept, observe);
+    Ok(directory)
 }
 
 fn fill(backup: &Verified, directory: &DataDirectory) -> Result<(), Error> {

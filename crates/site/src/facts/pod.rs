@@ -18,8 +18,8 @@ use url::Url;
 use super::catalogs::CatalogSite;
 use super::settings_file::SettingsFile;
 use crate::event::SiteObserver;
-use crate::pod::folder::DOMAIN_SETTING;
 use crate::pod::proxy_settings::PROXY_SETTINGS;
+use crate::pod::settings_files::DOMAIN_SETTING;
 use crate::pod::{PROXY, REGISTRY, SETTINGS};
 use crate::podman;
 

@@ -14,9 +14,9 @@ use service::{Error, ResultExt as _};
 use url::Url;
 
 use super::record::InstallRecord;
-use super::{Dialogue, InstallRequest};
+use super::request::{Dialogue, InstallRequest};
 use crate::pod::SETTINGS;
-use crate::pod::folder::DOMAIN_SETTING;
+use crate::pod::settings_files::DOMAIN_SETTING;
 
 /// The setting with the host's name.
 const BASE_URL: &str = "SERVICE_BASE_URL";

@@ -1,13 +1,10 @@
 //! Archives of the bundle: published from their place in it, so that the registry alone writes their bytes.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use ::bundle::BundleFile;
-use ::bundle::assemble::ARCHIVES;
 use mirror::archive::{Set, describe};
 use mirror::carry_in::{self, CarriedIn, Consent};
 use mirror::history::{MetadataStore, Pruning};
@@ -18,9 +15,10 @@ use mirror::workspace::Workspace;
 use model::mirror_metadata::MirrorMetadata;
 use service::{Error, ResultExt as _};
 
-use super::Dialogue;
+use super::bundled_set::{BundledSet, open};
 use super::local_registry::LocalRegistry;
 use super::record::InstallRecord;
+use super::request::Dialogue;
 use crate::event::SiteEvent;
 
 /// Interval of progress reports.
@@ -29,40 +27,6 @@ const TICK: Duration = Duration::from_millis(500);
 const WORK: &str = "atoll-archives";
 /// Files for clusters.
 const RESULTS: &str = "mirror-results";
-
-/// An archive set of the bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BundledSet {
-    /// Its folder, below the bundle's file.
-    pub(super) path: PathBuf,
-    /// Checksums of its files.
-    pub(super) checksums: Vec<String>,
-}
-
-/// The sets in the order in which they are published.
-pub(super) fn sets(bundle: &BundleFile) -> Vec<BundledSet> {
-    let mut sets: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
-    for member in bundle.below(ARCHIVES) {
-        if let Some(folder) = Path::new(&member.path).parent() {
-            sets.entry(folder).or_default().push(member.sha256.clone());
-        }
-    }
-    let sets = sets.into_iter();
-    sets.map(|(folder, checksums)| BundledSet {
-        path: bundle.path().join(folder),
-        checksums,
-    })
-    .collect()
-}
-
-/// Opens a set.
-///
-/// Errors: those of the set.
-pub(super) fn open(set: &BundledSet) -> Result<Set, Error> {
-    Set::open(&set.path)
-        .map_err(|e| e.chain())
-        .doing(|| format!("reading {}", set.path.display()))
-}
 
 /// Publishes sets, except those that the record or the registry lists, and writes the files for clusters.
 ///

@@ -9,15 +9,14 @@ use std::path::{Path, PathBuf};
 use ::bundle::BundleFile;
 use ::bundle::assemble::{ARCHIVES, BOOT_IMAGE_LIST};
 use ::mirror::run::archived_results;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use service::env_file;
 use service::{Error, ResultExt as _};
 
-use super::RELEASE_IMAGES;
 use super::answers::Answers;
-use super::archives::{self, BundledSet};
+use super::bundled_set::{self, BundledSet};
 use super::local_registry::LocalRegistry;
+use super::offered_versions::{BOOT_IMAGE, OfferedVersions, RELEASE, key_of};
 use super::registry_content::registry_images;
 use crate::mirrored_releases;
 use crate::pod::SETTINGS;
@@ -25,6 +24,7 @@ use crate::pod::compose::ComposeProject;
 
 /// Units: bytes. The entry of one boot image takes 200.
 const LIST_LIMIT_BYTES: u64 = 1 << 20;
+pub(super) const RELEASE_IMAGES: &str = "RELEASE_IMAGES";
 const OS_IMAGES: &str = "OS_IMAGES";
 const OS_IMAGES_FILE: &str = "OS_IMAGES_FILE";
 const VERSIONS: &str = "PLATFORM_VERSIONS";
@@ -35,20 +35,7 @@ const FILE: &str = "os-images.json";
 /// Transport of boot images in the registry.
 const OCI: &str = "oci://";
 const READABLE: u32 = 0o644;
-/// Members that identify entries.
-const BOOT_IMAGE: [&str; 2] = ["openshift_version", "cpu_architecture"];
-const RELEASE: [&str; 2] = ["version", "cpu_architecture"];
 const DEFAULT: &str = "default";
-
-/// Entries that installations have written.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct OfferedVersions {
-    /// Of `OS_IMAGES`.
-    pub(super) boot_images: Vec<Value>,
-    /// Of `RELEASE_IMAGES`.
-    pub(super) releases: Vec<Value>,
-}
 
 /// A list of settings, and its entries that installations have written.
 struct OfferedList<'a> {
@@ -57,22 +44,6 @@ struct OfferedList<'a> {
     key: [&'static str; 2],
     /// Whether an entry that is no longer offered has no image any more.
     is_gone: fn(&Value) -> bool,
-}
-
-impl OfferedVersions {
-    /// With the entries of earlier installations: their boot images are still there.
-    pub(super) fn after(mut self, previous: &Self) -> Self {
-        let add = |own: &mut Vec<Value>, previous: &[Value], key: [&str; 2]| {
-            let known: BTreeSet<_> = own.iter().map(|it| key_of(it, key)).collect();
-            let others = previous
-                .iter()
-                .filter(|it| !known.contains(&key_of(it, key)));
-            own.extend(others.cloned());
-        };
-        add(&mut self.boot_images, &previous.boot_images, BOOT_IMAGE);
-        add(&mut self.releases, &previous.releases, RELEASE);
-        self
-    }
 }
 
 /// Whether the bundle has something for the registry, or boot images.
@@ -108,7 +79,7 @@ pub(super) fn boot_images(
     let target = registry.target(&registry.inside);
     let target = target.map_err(|e| e.chain()).doing(doing)?;
     for set in sets {
-        let results = archived_results(&archives::open(set)?, &target);
+        let results = archived_results(&bundled_set::open(set)?, &target);
         for offer in results.map_err(|e| e.chain()).doing(doing)?.boot_images {
             all.push(serde_json::to_value(offer).doing(doing)?);
         }
@@ -280,10 +251,6 @@ impl OfferedList<'_> {
     }
 }
 
-fn key_of(entry: &Value, members: [&str; 2]) -> [Option<String>; 2] {
-    members.map(|member| entry[member].as_str().map(str::to_owned))
-}
-
 fn is_default(entry: &Value) -> bool {
     entry[DEFAULT].as_bool() == Some(true)
 }
@@ -342,18 +309,6 @@ mod tests {
         let gone = image("4.16", "gone");
         assert_eq!(merged(&[&gone], &[&gone], &[]), Some(Vec::new()));
         assert_eq!(merged(&[&gone], &[], &[]), None);
-    }
-
-    #[test]
-    fn entries_of_earlier_installations_are_remembered() {
-        let of = |boot_images: &[&Value]| OfferedVersions {
-            boot_images: owned(boot_images),
-            releases: Vec::new(),
-        };
-        let [old, new] = ["old", "new"].map(|url| image("4.18", url));
-        let other = image("4.19", "x");
-        let found = of(&[&new]).after(&of(&[&old, &other]));
-        assert_eq!(found, of(&[&new, &other]));
     }
 
     #[test]

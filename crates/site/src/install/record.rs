@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use service::file::write_atomic;
 use service::{Error, ResultExt as _};
 
-use super::archives::BundledSet;
-use super::offer::OfferedVersions;
+use super::bundled_set::BundledSet;
+use super::offered_versions::OfferedVersions;
 
 const FILE: &str = "installation.json";
 

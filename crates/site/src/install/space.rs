@@ -14,7 +14,7 @@ use model::size::mib;
 use oci::Digest;
 use service::{Error, ResultExt as _};
 
-use super::archives::{self, BundledSet};
+use super::bundled_set::{self, BundledSet};
 use super::checks::PodmanStorage;
 use super::images;
 use super::record::backups;
@@ -159,7 +159,7 @@ fn growth(bundle: &BundleFile, sets: &[BundledSet], registry: Option<&Path>) -> 
         blobs.insert(blob_path(digest), size_of(bundle, digest));
     }
     for set in sets {
-        for (path, place) in archives::open(set)?.below(BLOBS) {
+        for (path, place) in bundled_set::open(set)?.below(BLOBS) {
             let digest: Option<Digest> = path.trim_start_matches(BLOBS).parse().ok();
             blobs.extend(digest.map(|digest| (blob_path(&digest), place.size)));
         }

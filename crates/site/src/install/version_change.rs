@@ -180,7 +180,7 @@ fn own(verb: &[&str], dir: &Path, file: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::offer::OfferedVersions;
+    use super::super::offered_versions::OfferedVersions;
     use super::*;
 
     fn manifest(version: &str) -> BundleManifest {

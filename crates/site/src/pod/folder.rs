@@ -18,20 +18,17 @@ use service::{Error, ResultExt as _};
 
 use super::configmap::SETTINGS;
 use super::proxy_settings::{self, PROXY_FOLDER};
+use super::settings_files::{DOMAIN, DOMAIN_SETTING, write_settings};
 use crate::event::{SiteEvent, SiteObserver};
 
 /// Placeholder of the host name in the settings template.
 const HOST: &str = "<host>";
-/// Placeholder of the network domain in the settings template.
-pub(super) const DOMAIN: &str = "<domain>";
 /// Placeholder of the names of the site in the settings template.
 const NAMES: &str = "<names>";
 /// The setting of the names of the site.
 const NAMES_SETTING: &str = "ALLOWED_HOSTS";
 /// Network domain of hosts without a name in a domain. Source: ICANN reserves `internal` for private networks.
 const DEFAULT_DOMAIN: &str = "atoll.internal";
-/// The setting of the network domain.
-pub(crate) const DOMAIN_SETTING: &str = "NETWORK_DOMAIN";
 /// Host name of the registry's container.
 pub(crate) const REGISTRY: &str = "registry";
 /// Port of the registry.
@@ -326,42 +323,6 @@ fn write_newest(path: &Path, text: &str, observe: SiteObserver<'_>) -> Result<()
     write_atomic(path, text.as_bytes(), READABLE)?;
     observe(SiteEvent::Written(path));
     Ok(())
-}
-
-/// Writes the settings unless they exist.
-pub(super) fn write_settings(
-    path: &Path,
-    text: &str,
-    mode: u32,
-    observe: SiteObserver<'_>,
-) -> Result<(), Error> {
-    match read(path)? {
-        None => {
-            write_atomic(path, text.as_bytes(), mode)?;
-            observe(SiteEvent::Written(path));
-        }
-        Some(found) if found != text.as_bytes() => {
-            observe(SiteEvent::Kept(path));
-            let missing = missing_settings(&String::from_utf8_lossy(&found), text);
-            if !missing.is_empty() {
-                let lines = &missing;
-                observe(SiteEvent::SettingsMissing { path, lines });
-            }
-        }
-        Some(_) => {}
-    }
-    Ok(())
-}
-
-/// Lines of `template` whose settings are not in `found`.
-fn missing_settings(found: &str, template: &str) -> Vec<String> {
-    let known = env_lines(found).unwrap_or_default();
-    let lines = env_lines(template).unwrap_or_default();
-    lines
-        .into_iter()
-        .filter(|(name, _)| known.iter().all(|(own, _)| own != name))
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
 }
 
 #[cfg(test)]
@@ -659,13 +620,6 @@ mod tests {
         );
         let of_address = names("192.0.2.7", "atoll.internal");
         assert_eq!(of_address, [&machine, "atoll.internal", "*.atoll.internal"]);
-    }
-
-    #[test]
-    fn missing_settings_are_those_of_the_template() {
-        let template = "# A=1\nB=2\nC=3\n";
-        assert_eq!(missing_settings("C=\nMINE=1\n", template), ["B=2"]);
-        assert!(missing_settings("B=\nC=\n", template).is_empty());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use service::file::rewrite_atomic;
 use service::settings::env_lines;
 
 use super::configmap::SETTINGS;
-use super::folder::{DOMAIN, write_settings};
+use super::settings_files::{DOMAIN, DOMAIN_SETTING, write_settings};
 use crate::event::{SiteEvent, SiteObserver};
 
 /// The file, in the pod's folder.
@@ -67,7 +67,7 @@ pub(super) fn ensure(dir: &Path, domain: &str, observe: SiteObserver<'_>) -> Res
         .filter(|(_, value)| !value.is_empty())
         .cloned()
         .collect();
-    values.retain(|(name, _)| name != super::folder::DOMAIN_SETTING);
+    values.retain(|(name, _)| name != DOMAIN_SETTING);
     let text = env_file::with_values(&TEMPLATE.replace(DOMAIN, domain), &values);
     write_settings(&path, &text, READABLE, observe)?;
     if moved.is_empty() {
