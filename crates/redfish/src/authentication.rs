@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
-use super::connector::BmcCredentials;
+use super::access::BmcCredentials;
 use super::document::RedfishDocument;
 use super::error::BmcError;
 use super::http::{RedfishReply, RedfishRequest, SESSION_TOKEN};

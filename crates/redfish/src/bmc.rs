@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::boot_override::FirmwareMode;
-use super::connector::BmcAccess;
+use super::access::{BmcAccess, FirmwareMode};
 use super::document::RedfishDocument;
 use super::error::BmcError;
 use super::link::RedfishPath;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use super::access::FirmwareMode;
 use super::bmc::Bmc;
 use super::document::RedfishDocument;
 use super::error::BmcError;
@@ -34,26 +35,6 @@ impl fmt::Debug for BootTarget {
                 .field(&net::web::shown(uri))
                 .finish(),
             Self::Disk => f.write_str("Disk"),
-        }
-    }
-}
-
-/// Mode of the firmware that starts a host.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FirmwareMode {
-    /// The default, with Secure Boot or without.
-    #[default]
-    Uefi,
-    /// That of old PCs.
-    Legacy,
-}
-
-impl FirmwareMode {
-    /// The name in `BootSourceOverrideMode`.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Uefi => "UEFI",
-            Self::Legacy => "Legacy",
         }
     }
 }

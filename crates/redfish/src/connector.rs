@@ -1,16 +1,13 @@
 //! Makes logins to BMCs: credentials, trust in certificates, times.
 
-use std::fmt;
 use std::time::Duration;
 
 use net::resolve::Resolver;
 use net::trust;
 use reqwest::redirect::Policy;
-use secrecy::SecretString;
 
+use super::access::BmcAccess;
 use super::bmc::Bmc;
-use super::boot_override::FirmwareMode;
-use super::endpoint::RedfishEndpoint;
 use super::error::BmcError;
 use super::http::RedfishHttp;
 use super::networks::BmcNetworks;
@@ -19,34 +16,6 @@ use super::timing::RedfishTiming;
 
 /// Idle connections are closed before most BMCs do it.
 const IDLE: Duration = Duration::from_secs(5);
-
-/// User name and password of a BMC.
-#[derive(Clone)]
-pub struct BmcCredentials {
-    /// User name.
-    pub user: String,
-    /// Password.
-    pub password: SecretString,
-}
-
-impl fmt::Debug for BmcCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BmcCredentials").finish_non_exhaustive()
-    }
-}
-
-/// The access to one BMC.
-#[derive(Debug, Clone)]
-pub struct BmcAccess {
-    /// Its address.
-    pub endpoint: RedfishEndpoint,
-    /// Its credentials.
-    pub credentials: BmcCredentials,
-    /// Whether its certificate is verified.
-    pub verifies_certificate: bool,
-    /// Mode in which its host starts.
-    pub mode: FirmwareMode,
-}
 
 /// Makes logins. Clones share their trusted certificates.
 #[derive(Debug, Clone)]
@@ -157,25 +126,6 @@ impl RedfishConnector {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn debug_output_has_no_credentials() {
-        let access = BmcAccess {
-            endpoint: RedfishEndpoint::new("https://10.0.0.1", None).unwrap(),
-            credentials: BmcCredentials {
-                user: "admin-user".to_owned(),
-                password: "s3cret".into(),
-            },
-            verifies_certificate: true,
-            mode: FirmwareMode::default(),
-        };
-        let text = format!("{access:?}");
-        assert!(text.contains("10.0.0.1"), "{text}");
-        assert!(
-            !text.contains("s3cret") && !text.contains("admin-user"),
-            "{text}"
-        );
-    }
 
     #[test]
     fn unusable_authorities_are_refused() {

@@ -1,9 +1,9 @@
 //! Errors of BMCs: each names the request or the action, the reason, and the remedy where one exists.
 
+use super::boot_step::{BootStep, StoppedPower};
 use super::boot_url::BootUrlError;
-use super::insert_attempt::{InsertAttempt, listed};
+use super::insert_form::InsertWay;
 use super::message::RedfishMessage;
-use super::procedure::{BootStep, StoppedPower};
 
 /// The failure of an operation on a BMC. No text holds credentials.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -256,9 +256,83 @@ impl BmcError {
     }
 }
 
+/// An attempt to insert an image that failed: BMCs accept one into some drive, by some way, and leave it empty.
+#[derive(Debug, Clone)]
+pub struct InsertAttempt {
+    /// Name of the drive.
+    pub drive: String,
+    /// The way.
+    pub way: InsertWay,
+    /// The failure.
+    pub error: BmcError,
+}
+
+impl InsertAttempt {
+    /// Whether another drive, or another way, may take the image: some drives are for the console alone.
+    ///
+    /// Source: ironic, redfish/boot.py (Cisco UCS); dell/terraform-provider-redfish, issue 331 (204 without an effect).
+    pub(super) fn leaves_others(error: &BmcError) -> bool {
+        matches!(
+            error,
+            BmcError::Refused { .. }
+                | BmcError::NotFound { .. }
+                | BmcError::Unsupported { .. }
+                | BmcError::NotApplied { .. }
+                | BmcError::TaskFailed { .. }
+                | BmcError::TaskTimeout { .. }
+        )
+    }
+}
+
+/// The error after all attempts: of a single one its own.
+pub(super) fn not_inserted(image: String, mut attempts: Vec<InsertAttempt>) -> BmcError {
+    match attempts.pop() {
+        Some(only) if attempts.is_empty() => only.error,
+        Some(last) => {
+            attempts.push(last);
+            BmcError::NotInserted { image, attempts }
+        }
+        None => BmcError::NotInserted { image, attempts },
+    }
+}
+
+/// The attempts as a text, by drive.
+fn listed(attempts: &[InsertAttempt]) -> String {
+    let mut drives: Vec<(&str, Vec<String>)> = Vec::new();
+    for attempt in attempts {
+        let result = match &attempt.error {
+            BmcError::NotApplied { seen, cause, .. } => {
+                format!("{}: accepted, and {seen} afterwards{cause}", attempt.way)
+            }
+            error => format!("{}: {error}", attempt.way),
+        };
+        match drives.iter_mut().find(|(name, _)| *name == attempt.drive) {
+            Some((_, results)) => results.push(result),
+            None => drives.push((&attempt.drive, vec![result])),
+        }
+    }
+    let shown = drives
+        .iter()
+        .map(|(name, results)| format!("{name} ({})", results.join("; ")));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn attempt(drive: &str, way: InsertWay) -> InsertAttempt {
+        InsertAttempt {
+            drive: drive.to_owned(),
+            way,
+            error: BmcError::NotApplied {
+                doing: "insert the medium",
+                expected: "http://a/b.iso".to_owned(),
+                seen: "no medium".to_owned(),
+                cause: String::new(),
+            },
+        }
+    }
 
     #[test]
     fn failures_that_a_person_must_mend_are_final() {
@@ -297,5 +371,23 @@ mod tests {
         ] {
             assert_eq!(error.is_transient(), expected, "{error}");
         }
+    }
+
+    #[test]
+    fn attempts_are_listed_by_drive() {
+        let attempts = vec![
+            attempt("CD1", InsertWay::Action),
+            attempt("CD2", InsertWay::Action),
+            attempt("CD1", InsertWay::Properties),
+        ];
+        assert_eq!(
+            listed(&attempts),
+            "CD1 (InsertMedia: accepted, and no medium afterwards; a write of its properties: accepted, and no medium \
+             afterwards), CD2 (InsertMedia: accepted, and no medium afterwards)"
+        );
+        let error = not_inserted("http://a/b.iso".to_owned(), attempts);
+        assert!(matches!(error, BmcError::NotInserted { attempts, .. } if attempts.len() == 3));
+        let only = not_inserted(String::new(), vec![attempt("CD1", InsertWay::Action)]);
+        assert!(matches!(only, BmcError::NotApplied { .. }));
     }
 }

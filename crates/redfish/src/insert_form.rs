@@ -1,4 +1,6 @@
-//! Parameters of an insertion, and their changes after refusals: BMCs demand and refuse different ones.
+//! Ways and parameters of an insertion, and their changes after refusals: BMCs demand and refuse different ones.
+
+use std::fmt;
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -149,6 +151,42 @@ impl InsertForm {
             ..self
         };
         (bare != self).then_some(bare)
+    }
+}
+
+/// A way to insert an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InsertWay {
+    /// The action, with the parameters of the family.
+    Action,
+    /// The action with other parameters.
+    OtherParameters,
+    /// A write of the drive's properties.
+    Properties,
+}
+
+impl InsertWay {
+    /// All ways, the best one first: each is tried on every drive before the next one.
+    pub(super) const ALL: [Self; 3] = [Self::Action, Self::OtherParameters, Self::Properties];
+
+    /// The parameters; `usual` are those of the family.
+    pub(super) fn form(self, usual: InsertForm) -> InsertForm {
+        match self {
+            Self::Action => usual,
+            Self::OtherParameters => usual.other(),
+            // Lenovo inserts nothing without the property.
+            Self::Properties => InsertForm::FULL,
+        }
+    }
+}
+
+impl fmt::Display for InsertWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Action => "InsertMedia",
+            Self::OtherParameters => "InsertMedia with other parameters",
+            Self::Properties => "a write of its properties",
+        })
     }
 }
 

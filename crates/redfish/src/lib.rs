@@ -8,10 +8,12 @@
 //! answer, list, wait and repetition has a bound; a password that was refused is not sent again.
 //! Source: DMTF DSP0266 (protocol), DSP0268 (schemas).
 
+mod access;
 mod authentication;
 mod bmc;
 mod boot_order;
 mod boot_override;
+mod boot_step;
 mod boot_url;
 mod connector;
 mod dell;
@@ -21,7 +23,6 @@ mod endpoint;
 mod error;
 mod http;
 mod image_address;
-mod insert_attempt;
 mod insert_form;
 mod inventory;
 mod link;
@@ -41,16 +42,17 @@ mod system_path;
 mod task;
 mod timing;
 
+pub use access::{BmcAccess, BmcCredentials, FirmwareMode};
 pub use bmc::Bmc;
 pub use boot_order::{BootOrder, BootOrderEntry, BootSourceKind};
-pub use boot_override::{BootOverride, BootTarget, FirmwareMode};
+pub use boot_override::{BootOverride, BootTarget};
+pub use boot_step::{BootStep, StoppedPower};
 pub use boot_url::{BootUrlError, ImageLoader, boot_url, boot_url_warnings, check_boot_url};
-pub use connector::{BmcAccess, BmcCredentials, RedfishConnector};
+pub use connector::RedfishConnector;
 pub use disks::BmcDisk;
 pub use endpoint::RedfishEndpoint;
-pub use error::BmcError;
-pub use insert_attempt::{InsertAttempt, InsertWay};
-pub use insert_form::InsertForm;
+pub use error::{BmcError, InsertAttempt};
+pub use insert_form::{InsertForm, InsertWay};
 pub use inventory::{BmcInventory, BmcNic};
 pub use many::{
     BMC_CONCURRENCY, BmcEvent, BmcJob, BmcProgress, BmcRunner, BmcTarget, BootJob, FenceJob,
@@ -60,9 +62,7 @@ pub use media_slot::MediaSlot;
 pub use message::RedfishMessage;
 pub use networks::BmcNetworks;
 pub use power::{FencedHost, PowerAction, PowerState};
-pub use procedure::{
-    BootMedium, BootStep, StoppedPower, boot_from, boot_from_disk, finish_installation,
-};
+pub use procedure::{BootMedium, boot_from, boot_from_disk, finish_installation};
 pub use quirks::{BmcQuirks, LoginMethod, OverrideModeUse, QUIRKS, VirtualCdBoot};
 pub use system_path::{SystemPathError, system_id};
 pub use timing::{RedfishTiming, observation_timing};

@@ -8,13 +8,15 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::access::BmcAccess;
 use super::bmc::Bmc;
 use super::boot_order::BootOrder;
-use super::connector::{BmcAccess, RedfishConnector};
+use super::boot_step::BootStep;
+use super::connector::RedfishConnector;
 use super::error::BmcError;
 use super::inventory::BmcInventory;
 use super::power::{FencedHost, PowerAction, PowerState};
-use super::procedure::{BootMedium, BootStep, boot_from, boot_from_disk, finish_installation};
+use super::procedure::{BootMedium, boot_from, boot_from_disk, finish_installation};
 
 /// BMCs at a time: all of them load their images from the same server.
 pub const BMC_CONCURRENCY: usize = 32;

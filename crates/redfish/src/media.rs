@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::bmc::Bmc;
-use super::error::BmcError;
+use super::error::{BmcError, InsertAttempt, not_inserted};
 use super::http::RedfishRequest;
-use super::insert_attempt::{InsertAttempt, InsertWay, not_inserted};
-use super::insert_form::InsertForm;
+use super::insert_form::{InsertForm, InsertWay};
 use super::link::RedfishPath;
 use super::media_slot::MediaSlot;
 use super::remote_media::check_ami_setting;
@@ -149,7 +148,7 @@ impl Bmc {
         for way in InsertWay::ALL {
             let mut remaining = Vec::new();
             for slot in drives {
-                if !way.fits(&slot) {
+                if !slot.has_way(way) {
                     remaining.push(slot);
                     continue;
                 }

@@ -6,6 +6,7 @@ use super::boot_url::{is_loaded, protocol_name};
 use super::document::RedfishDocument;
 use super::error::BmcError;
 use super::image_address::shown_address;
+use super::insert_form::InsertWay;
 use super::link::RedfishPath;
 
 /// Largest image of a BMC that copies it into its own memory before the host boots. Units: bytes.
@@ -44,6 +45,11 @@ impl MediaSlot {
             eject: action("EjectMedia")?,
             document,
         }))
+    }
+
+    /// Whether an image can be inserted in this way.
+    pub(super) fn has_way(&self, way: InsertWay) -> bool {
+        self.insert.is_some() || way == InsertWay::Properties
     }
 
     /// Whether `image` is inserted. A whole URL decides by its path; other spellings of the address, by the file name.

@@ -7,8 +7,8 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use url::Url;
 
+use super::access::BmcCredentials;
 use super::authentication::{Authentication, falls_back_to_basic, login, sessions};
-use super::connector::BmcCredentials;
 use super::document::RedfishDocument;
 use super::endpoint::SERVICE_ROOT;
 use super::error::BmcError;

@@ -30,7 +30,7 @@ const ENUMS: [file: string, name: string][] = [
   ["doctor/src/report.rs", "CheckStatus"],
   ["doctor/src/report.rs", "CheckGroup"],
   ["model/src/bmc_boot.rs", "BmcBootState"],
-  ["redfish/src/procedure.rs", "BootStep"],
+  ["redfish/src/boot_step.rs", "BootStep"],
   ["model/src/jobs.rs", "JobState"],
   ["model/src/jobs.rs", "ArchiveStep"],
   ["mirror/src/progress.rs", "Phase"],
