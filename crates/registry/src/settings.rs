@@ -18,10 +18,9 @@ use service::tls;
 use crate::size::Size;
 pub(crate) use endpoints::Endpoint;
 pub use endpoints::Endpoints;
+pub use kinds::{Driver, FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
 pub(crate) use kinds::{FileCheck, items, nothing, without_index};
-pub use kinds::{FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
 pub use manifests::{Patterns, PlatformChecks, Platforms};
-pub use storage::Driver;
 pub use upstreams::{UpstreamConfig, UpstreamList};
 
 /// The setting that names distribution's file.

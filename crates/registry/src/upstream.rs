@@ -8,6 +8,7 @@ mod ages;
 mod blobs;
 mod expire;
 mod fetch;
+mod in_progress;
 mod lists;
 mod manifests;
 mod metrics;
@@ -23,8 +24,7 @@ use service::Error;
 use crate::settings::Settings;
 use crate::storage::Store;
 use ages::Ages;
-use fetch::Fetches;
-use manifests::Lookups;
+use in_progress::{Fetches, Lookups};
 use registry::Upstream;
 
 pub(crate) use self::metrics::{Traffic, pushed};
@@ -137,7 +137,13 @@ impl Upstreams {
 
     /// Expires unused content at intervals, for ever.
     pub(crate) async fn expire(&self) {
-        expire::run(&self.0).await;
+        let UpstreamsInner {
+            ages, store, ttl, ..
+        } = &*self.0;
+        match ages {
+            Some(ages) => expire::run(ages, store, *ttl).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Writes the last uses.

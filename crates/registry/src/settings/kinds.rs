@@ -10,6 +10,27 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use service::logs;
 use service::settings::{Setting, Shape};
 
+/// Storage driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driver {
+    /// A folder.
+    Filesystem,
+    /// A bucket of a server that speaks S3.
+    S3,
+}
+
+impl Setting for Driver {
+    const EXPECTED: &'static str = "filesystem or s3";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "filesystem" => Ok(Self::Filesystem),
+            "s3" => Ok(Self::S3),
+            _ => Err("content is kept in a folder or a bucket here".to_owned()),
+        }
+    }
+}
+
 /// An address as Go writes it, where the host may be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpAddr(pub SocketAddr);

@@ -3,34 +3,14 @@
 use std::path::Path;
 
 use blob_store::object::{PART_BYTES_MIN, S3Options};
-use service::settings::{Problem, Setting};
+use service::settings::Problem;
 use service::{Error, ResultExt as _};
 
 use super::Settings;
+use super::kinds::Driver;
 
 const STORAGE: &str = "REGISTRY_STORAGE";
 const BUCKET: &str = "REGISTRY_STORAGE_S3_BUCKET";
-
-/// Storage driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Driver {
-    /// A folder.
-    Filesystem,
-    /// A bucket of a server that speaks S3.
-    S3,
-}
-
-impl Setting for Driver {
-    const EXPECTED: &'static str = "filesystem or s3";
-
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "filesystem" => Ok(Self::Filesystem),
-            "s3" => Ok(Self::S3),
-            _ => Err("content is kept in a folder or a bucket here".to_owned()),
-        }
-    }
-}
 
 impl Settings {
     pub(crate) fn driver(&self) -> Driver {

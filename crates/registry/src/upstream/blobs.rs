@@ -9,7 +9,7 @@ use oci::Digest;
 use tokio::sync::watch;
 
 use super::Source;
-use super::fetch::Progress;
+use super::in_progress::Progress;
 use super::metrics::{self, Traffic};
 use super::registry::Refusal;
 use crate::error::RegistryError;
@@ -64,7 +64,7 @@ impl Source {
         let fetches = &self.all.0.fetches;
         let progress = match fetches.under_way(&self.name, digest) {
             Some(progress) => progress,
-            None if is_wanted => fetches.begin(self, digest),
+            None if is_wanted => self.begin_fetch(digest),
             None => {
                 let size = self.remote_size(digest).await?;
                 return Ok(Remote::There { size });

@@ -4,31 +4,29 @@ use std::time::Duration;
 
 use blob_store::{ContentStore as _, StoreError};
 
-use super::UpstreamsInner;
 use super::ages::Ages;
 use crate::purge::AGE_LIMIT;
+use crate::storage::Store;
 
 /// Shortest and longest interval of writing uses and of expiry.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_hours(1));
 /// Manifests that go before the next ones are looked for.
 const BATCH: usize = 1000;
 
-pub(super) async fn run(upstreams: &UpstreamsInner) {
-    let Some(ages) = &upstreams.ages else {
-        return std::future::pending().await;
-    };
+/// Expires content whose last use is longer ago than `ttl`, at intervals, for ever; nothing when that is zero.
+pub(super) async fn run(ages: &Ages, store: &Store, ttl: Duration) {
     let (least, most) = INTERVALS;
-    let interval = match upstreams.ttl {
+    let interval = match ttl {
         Duration::ZERO => most,
         ttl => (ttl / 4).clamp(least, most),
     };
     loop {
         tokio::time::sleep(interval).await;
         ages.flush().await;
-        if upstreams.ttl.is_zero() {
+        if ttl.is_zero() {
             continue;
         }
-        match expire(upstreams, ages).await {
+        match expire(ages, store, ttl).await {
             Ok(0) => {}
             Ok(manifests) => tracing::info!(manifests, "expired cached manifests removed"),
             Err(error) => {
@@ -39,8 +37,8 @@ pub(super) async fn run(upstreams: &UpstreamsInner) {
     }
 }
 
-async fn expire(upstreams: &UpstreamsInner, ages: &Ages) -> Result<usize, StoreError> {
-    let before = service::clock::now() - upstreams.ttl.min(AGE_LIMIT);
+async fn expire(ages: &Ages, store: &Store, ttl: Duration) -> Result<usize, StoreError> {
+    let before = service::clock::now() - ttl.min(AGE_LIMIT);
     let mut count = 0;
     loop {
         let unused = ages.unused(before, BATCH).await?;
@@ -48,7 +46,7 @@ async fn expire(upstreams: &UpstreamsInner, ages: &Ages) -> Result<usize, StoreE
             return Ok(count);
         }
         for (name, digest) in &unused {
-            match upstreams.store.delete_manifest(name, digest).await {
+            match store.delete_manifest(name, digest).await {
                 Ok(()) => count += 1,
                 Err(StoreError::UnknownManifest(_)) => {}
                 Err(error) => return Err(error),

@@ -1,18 +1,16 @@
-//! Blobs on their way from an upstream into the store: once, however many wait for them.
+//! Blobs on their way from an upstream into the store.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
 
 use blob_store::{ContentStore as _, StoreError};
 use futures_util::{StreamExt as _, stream};
-use oci::{Descriptor, Digest, Repository};
+use oci::{Descriptor, Digest};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::Source;
+use super::in_progress::{Landing, Progress};
 use super::metrics::{self, Traffic};
 use super::registry::Refusal;
 use crate::error::RegistryError;
@@ -20,63 +18,26 @@ use crate::error::RegistryError;
 /// Pieces of the network that are written at once, when they are there already.
 const BATCH_PIECES: usize = 32;
 
-/// How far a blob has come.
-#[derive(Debug, Clone)]
-pub(super) enum Progress {
-    /// The upstream has not answered yet.
-    Asking,
-    /// So much of it can be read.
-    Coming {
-        /// Units: bytes. Of the whole.
-        size: u64,
-        /// Units: bytes. Never the whole: that may still turn out to be wrong.
-        written: u64,
-        upload: Uuid,
-    },
-    /// It is a blob of the repository.
-    Kept {
-        /// Units: bytes.
-        size: u64,
-    },
-    /// It does not come.
-    Failed(Refusal),
-}
-
-type Key = (Repository, Digest);
-type Running = Arc<Mutex<HashMap<Key, watch::Receiver<Progress>>>>;
-
-/// Fetches in progress.
-#[derive(Debug, Default)]
-pub(super) struct Fetches {
-    running: Running,
-    tasks: Mutex<JoinSet<()>>,
-}
-
-impl Fetches {
-    pub(super) fn under_way(
-        &self,
-        name: &Repository,
-        digest: &Digest,
-    ) -> Option<watch::Receiver<Progress>> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.get(&(name.clone(), digest.clone())).cloned()
-    }
-
+impl Source {
     /// Starts the fetch of a blob, or joins the one in progress. It continues when every client leaves.
-    pub(super) fn begin(&self, source: &Source, digest: &Digest) -> watch::Receiver<Progress> {
-        let key = (source.name.clone(), digest.clone());
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn begin_fetch(&self, digest: &Digest) -> watch::Receiver<Progress> {
+        let fetches = &self.all.0.fetches;
+        let key = (self.name.clone(), digest.clone());
+        let mut running = fetches
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(progress) = running.get(&key) {
             return progress.clone();
         }
         let (sender, progress) = watch::channel(Progress::Asking);
         running.insert(key.clone(), progress.clone());
         let landing = Landing {
-            running: Arc::clone(&self.running),
+            running: Arc::clone(&fetches.running),
             key,
         };
-        let (source, digest) = (source.clone(), digest.clone());
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (source, digest) = (self.clone(), digest.clone());
+        let mut tasks = fetches.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             let end = match source.fetch_blob(&digest, &sender).await {
@@ -90,30 +51,6 @@ impl Fetches {
         progress
     }
 
-    /// Until all have ended, or `limit` is over.
-    pub(super) async fn finish(&self, limit: Duration) {
-        let mut tasks =
-            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        let ended = async { while tasks.join_next().await.is_some() {} };
-        tokio::time::timeout(limit, ended).await.ok();
-        tasks.shutdown().await;
-    }
-}
-
-/// Removes the entry when the fetch ends, by a panic too.
-struct Landing {
-    running: Running,
-    key: Key,
-}
-
-impl Drop for Landing {
-    fn drop(&mut self) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.remove(&self.key);
-    }
-}
-
-impl Source {
     async fn fetch_blob(
         &self,
         digest: &Digest,

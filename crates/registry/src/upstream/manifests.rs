@@ -4,28 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blob_store::{ContentStore as _, StoreError};
-use concurrency::SingleFlight;
 use futures_util::FutureExt as _;
-use oci::{Digest, Manifest, Repository, Tag, Target};
+use oci::{Digest, Manifest, Tag, Target};
 
 use super::Source;
+use super::in_progress::Fetched;
 use super::metrics::{self, Traffic};
 use super::registry::Refusal;
 use crate::error::RegistryError;
 
 /// Timeout of an upstream's lookup when there is a local copy.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Lookups that are under way.
-pub(super) type Lookups = SingleFlight<(Repository, Target), Result<Fetched, Refusal>>;
-
-/// A manifest of the upstream, stored locally.
-#[derive(Debug, Clone)]
-pub(super) struct Fetched {
-    digest: Digest,
-    manifest: Arc<Manifest>,
-    was_here: bool,
-}
 
 /// A manifest to serve.
 #[derive(Debug)]
