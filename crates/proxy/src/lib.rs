@@ -23,17 +23,15 @@ use service::server::{self, Running};
 use service::tls::{CertificateControl, Passthrough};
 use service::{AccessLog, CancellationToken, Error};
 
-use reload::{LiveProxy, Readiness, ReloadLog};
+use reload::{LiveProxy, Readiness, UPSTREAMS};
 use routes::{RouteTable, Routes};
+use status_page::ReloadLog;
 use upstreams::Upstreams;
 
 pub use forwards::{ForwardEntry, Forwards};
 pub use reload::RELOADED;
 pub use settings::Settings;
 pub use site::{Header, HostPort, SiteSettings};
-
-/// Component of `/ready`.
-const UPSTREAMS: &str = "upstreams";
 
 /// A proxy that listens.
 #[derive(Debug)]
@@ -147,10 +145,9 @@ async fn start_live(
         _ => None,
     };
     let (forwards, files) = (forwards.to_vec(), files.first().copied());
-    let page = match settings.status_page_port {
-        Some(port) => {
+    let page = match settings.listen_status_page() {
+        Some(listen) => {
             let sources = live.status_sources(&forwards, ports.connections());
-            let listen = status_page::listen(port, &settings.http);
             let router = status_page::router(sources);
             Some(server::start(vec![listen], router, shutdown).await?)
         }

@@ -1,10 +1,8 @@
 //! Changed settings are taken over while the proxy runs: all of them, or none when one cannot be used.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
-use service::clock::{self, Timestamp};
+use service::clock;
 use service::forward;
 use service::health::Health;
 use service::program::{ReloadedSettings, SettingsWatch};
@@ -13,12 +11,14 @@ use service::settings::{FromValues as _, Problem};
 use service::tls::{CertificateControl, Passthrough};
 use service::{AccessLog, CancellationToken};
 
-use crate::UPSTREAMS;
 use crate::routes::{RouteTable, Routes};
 use crate::settings::Settings;
 use crate::site::{HostPort, SiteSettings};
-use crate::status_page::StatusSources;
+use crate::status_page::{ReloadLog, ReloadOutcome, StatusSources};
 use crate::upstreams::Upstreams;
+
+/// Component of `/ready`.
+pub(crate) const UPSTREAMS: &str = "upstreams";
 
 /// Variables that take effect without a restart.
 pub const RELOADED: [&str; 14] = [
@@ -49,35 +49,6 @@ pub(crate) struct LiveProxy {
     pub(crate) certificates: CertificateControl,
     pub(crate) readiness: Readiness,
     pub(crate) reloads: ReloadLog,
-}
-
-/// Outcome of a reload.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct ReloadOutcome {
-    pub(crate) at: Timestamp,
-    /// Variables that could not be used, with the reasons: nothing was taken over.
-    pub(crate) problems: Vec<(String, String)>,
-    /// Changed variables that take effect after a restart.
-    pub(crate) needs_restart: Vec<String>,
-}
-
-/// The outcome of the last reload; shared by its clones.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ReloadLog(Arc<Mutex<Option<ReloadOutcome>>>);
-
-impl ReloadLog {
-    /// Absent before the first reload.
-    pub(crate) fn last(&self) -> Option<ReloadOutcome> {
-        self.lock().clone()
-    }
-
-    fn record(&self, outcome: ReloadOutcome) {
-        *self.lock() = Some(outcome);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<ReloadOutcome>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl LiveProxy {

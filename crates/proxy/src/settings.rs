@@ -1,6 +1,6 @@
 //! Settings of the proxy.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use service::limits::Limit;
@@ -12,7 +12,6 @@ use service::tls::{CertificateSetting, Certificates, Passthrough};
 use crate::files::{self, FilesSettings};
 use crate::forwards::Forwards;
 use crate::site::SiteSettings;
-use crate::status_page;
 
 /// `TCP_NOTSENT_LOWAT` of a client of static files. Units: bytes. The system's default is some megabytes for each slow one;
 /// at 10 Gbit/s this lasts for a fifth of a millisecond, enough to be filled again.
@@ -59,6 +58,18 @@ impl Settings {
             ..self.http.clone()
         };
         Listen::new(address, None).with(&http)
+    }
+
+    /// Listener of the status page.
+    pub(crate) fn listen_status_page(&self) -> Option<Listen> {
+        self.status_page_port.map(|port| {
+            // Another listener of the server has the metrics.
+            let http = HttpSettings {
+                metrics_address: None,
+                ..self.http.clone()
+            };
+            Listen::new(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port), None).with(&http)
+        })
     }
 
     /// The static files.
@@ -114,13 +125,11 @@ impl ServerSettings for Settings {
         let of_site = of_site.map(|port| self.listen_on(port)).into_iter();
         let of_site = of_site.filter(|_| self.site.is_on());
         let status = std::iter::once(self.status());
-        let page = self.status_page_port;
-        let page = page.map(|port| status_page::listen(port, &self.http));
         status
             .chain(forwarded)
             .chain(self.listen_files())
             .chain(of_site)
-            .chain(page)
+            .chain(self.listen_status_page())
             .collect()
     }
 

@@ -5,28 +5,15 @@
 mod html;
 mod report;
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use http::{HeaderMap, header};
-use service::server::{HttpSettings, Listen};
 
 use crate::files::page_headers;
 
-pub(crate) use report::StatusSources;
-
-/// Listener of the page.
-pub(crate) fn listen(port: u16, http: &HttpSettings) -> Listen {
-    // Another listener of the server has the metrics.
-    let http = HttpSettings {
-        metrics_address: None,
-        ..http.clone()
-    };
-    Listen::new(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port), None).with(&http)
-}
+pub(crate) use report::{ReloadLog, ReloadOutcome, StatusSources};
 
 /// Routes of the page.
 pub(crate) fn router(sources: StatusSources) -> Router {

@@ -6,12 +6,11 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 use service::server::{AdmittedRequest, requested_host};
 
-use super::SitePorts;
+use super::router::SitePorts;
+use super::site_routes::ACME;
 
 /// Prefix of paths that are not redirected, in any case. Source: the specification.
 const WELL_KNOWN: &str = "/.well-known/";
-/// Prefix of the challenges of certificate authorities. Source: RFC 8555, section 8.3.
-pub(super) const ACME: &str = "/.well-known/acme-challenge/";
 /// Port of `https:` URLs that name none.
 const HTTPS_PORT: u16 = 443;
 

@@ -8,12 +8,9 @@ use service::forward::GatewayError;
 use service::server::{AdmittedRequest, ClientAddress, requested_host};
 use service::tls::HostAdmission;
 
-use super::error_page::ErrorPages;
-use super::redirect::ACME;
-use super::{Destination, HostTable, SiteSettings};
+use super::host_table::Destination;
 use crate::files::{ReceivedByHttps, StaticFiles};
 use crate::routes::RouteTable;
-use crate::upstreams::{ActiveUpstream, Upstreams};
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// Headers of proxies in front; other clients may not set them.
@@ -29,61 +26,11 @@ const OF_REGISTRY: &str =
 const EVADES_DEMANDS: &str = "the certificate list has demands on connections for this host: connect with its name in the TLS handshake (SNI)\n";
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
-/// Destinations of the site's requests.
-pub(crate) struct SiteRoutes {
-    hosts: HostTable,
-    api: Arc<ActiveUpstream>,
-    web: Arc<ActiveUpstream>,
-    /// Of the challenges of certificate authorities.
-    pub(super) acme: Option<Arc<ActiveUpstream>>,
-    /// Published port of HTTPS.
-    pub(super) https_port: u16,
-    /// Value of `Strict-Transport-Security`.
-    hsts: Option<HeaderValue>,
-    pages: ErrorPages,
-}
-
 /// Routes of the site's ports, and the files of all other hosts.
 #[derive(Clone)]
 pub(crate) struct SitePorts {
     pub(crate) routes: RouteTable,
     pub(crate) files: Arc<StaticFiles>,
-}
-
-impl SiteRoutes {
-    /// The routes of `settings`, which name a domain.
-    pub(crate) fn new(settings: &SiteSettings, upstreams: &mut Upstreams) -> Self {
-        Self {
-            hosts: HostTable::new(settings),
-            api: upstreams.of(&settings.api_url),
-            web: upstreams.of(&settings.web_url),
-            acme: settings.acme_url.as_ref().map(|acme| upstreams.of(acme)),
-            https_port: settings.redirect_https_port,
-            hsts: settings.hsts.0.clone(),
-            pages: ErrorPages {
-                folder: settings.error_pages.clone(),
-            },
-        }
-    }
-
-    /// The upstream of each host that has one.
-    pub(crate) fn upstreams(&self) -> Vec<(String, &Arc<ActiveUpstream>)> {
-        let hosts = self.hosts.0.iter().filter_map(|(name, destination)| {
-            let upstream = match destination {
-                Destination::Api => &self.api,
-                Destination::Web => &self.web,
-                Destination::Registry | Destination::Files => return None,
-            };
-            Some((name.clone(), upstream))
-        });
-        let acme = self.acme.iter().map(|acme| (ACME.to_owned(), acme));
-        hosts.chain(acme).collect()
-    }
-
-    /// The hosts, and the destination of each.
-    pub(crate) fn hosts(&self) -> &HostTable {
-        &self.hosts
-    }
 }
 
 /// Serves a request by HTTPS.
@@ -130,16 +77,6 @@ fn mark(headers: &mut HeaderMap, client: ClientAddress) {
         for name in &OF_PROXIES {
             headers.remove(name);
         }
-    }
-}
-
-impl SiteRoutes {
-    fn secured(&self, mut response: Response) -> Response {
-        if let Some(value) = &self.hsts {
-            let name = header::STRICT_TRANSPORT_SECURITY;
-            response.headers_mut().insert(name, value.clone());
-        }
-        response
     }
 }
 

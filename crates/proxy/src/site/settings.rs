@@ -6,7 +6,8 @@ use http::HeaderValue;
 use service::forward::Upstream;
 use service::settings::{Problem, Setting};
 
-use super::REGISTRY;
+/// Label of the registry below the domain. Source: the specification.
+pub(super) const REGISTRY: &str = "registry";
 
 service::settings! {
     /// Settings of the site's names.

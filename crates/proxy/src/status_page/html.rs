@@ -5,9 +5,8 @@ use service::clock::Timestamp;
 use service::forward::ReplicaStatus;
 use service::tls::{CertificateState, CertificateStates, PassthroughStatus};
 
-use super::report::{RouteStatus, StatusReport};
+use super::report::{ReloadOutcome, RouteStatus, StatusReport};
 use crate::files::PAGE_STYLE;
-use crate::reload::ReloadOutcome;
 
 /// Rows of one table; `status.json` has all.
 const MAX_ROWS: usize = 256;

@@ -1,6 +1,6 @@
 //! The state of a proxy at one moment.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use service::clock::{self, Timestamp};
@@ -8,9 +8,37 @@ use service::forward::UpstreamStatus;
 use service::server::ConnectionCount;
 use service::tls::{CertificateControl, CertificateStates, Passthrough, PassthroughStatus};
 
-use crate::reload::{ReloadLog, ReloadOutcome};
 use crate::routes::RouteTable;
 use crate::upstreams::ActiveUpstream;
+
+/// Outcome of a reload.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ReloadOutcome {
+    pub(crate) at: Timestamp,
+    /// Variables that could not be used, with the reasons: nothing was taken over.
+    pub(crate) problems: Vec<(String, String)>,
+    /// Changed variables that take effect after a restart.
+    pub(crate) needs_restart: Vec<String>,
+}
+
+/// The outcome of the last reload; shared by its clones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReloadLog(Arc<Mutex<Option<ReloadOutcome>>>);
+
+impl ReloadLog {
+    /// Absent before the first reload.
+    pub(crate) fn last(&self) -> Option<ReloadOutcome> {
+        self.lock().clone()
+    }
+
+    pub(crate) fn record(&self, outcome: ReloadOutcome) {
+        *self.lock() = Some(outcome);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ReloadOutcome>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Parts of a running proxy that the page shows.
 #[derive(Clone)]
