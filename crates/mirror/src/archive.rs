@@ -29,6 +29,7 @@ mod verify;
 mod walk;
 mod writer;
 
+pub(crate) use file::failed;
 pub use file::{ArchiveFile, ArchiveReader, LocalArchive, WebArchive};
 pub use found::{FoundSet, sets_below};
 pub use member::{MemberKind, PlannedFile, PlannedMember};
@@ -36,7 +37,7 @@ pub use name::{ArchiveFormat, METADATA, SIGNATURES, file_name};
 pub use parts::forget_finished;
 pub use plan::{Contents, Extra, LocalBlob, SetPlan, size_limit};
 pub use read::FilePlace;
-pub(crate) use read::{METADATA_LIMIT_BYTES, failed, metadata_of};
+pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};
 pub use set::{Set, describe};
 pub use signature::{SIGNATURE_BYTES, Signer, Verifier};
 pub use source::{ArchiveSource, WebArchives, archive_url};

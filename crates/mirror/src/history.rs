@@ -8,6 +8,7 @@
 
 mod association;
 mod blob_list;
+mod metadata_file;
 mod previous_runs;
 mod prune;
 mod runs;

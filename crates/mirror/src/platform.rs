@@ -7,6 +7,7 @@ mod files;
 mod graph;
 mod images;
 mod in_target;
+mod live_image;
 mod payload;
 mod select;
 mod settings;

@@ -17,7 +17,6 @@ pub(crate) mod yaml;
 
 use model::Error;
 
-pub(crate) use catalogs::checked_template;
 pub use file::{Copied, ResultFile};
 pub use folder::{replace, write, write_manifests};
 pub use outcome::{MirrorResults, MirroredCatalog, MirroredImage};

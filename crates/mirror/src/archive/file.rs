@@ -1,6 +1,6 @@
 //! A file of a set: of this machine, or of a web server.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::FileExt as _;
@@ -13,8 +13,6 @@ use net::web::{self, WebFile, WebRange};
 use oci_client::client::{BlobSource, WebPart};
 use tokio::runtime::Handle;
 use url::Url;
-
-use super::read::unreadable;
 
 /// Bytes that are requested at least, for the small members after a small one. Units: bytes.
 const WINDOW_BYTES: u64 = 32 * 1024;
@@ -321,5 +319,20 @@ impl Seek for SeekableArchive {
         };
         *position = next.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(*position)
+    }
+}
+
+pub(super) fn unreadable(file: impl Display, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::not_found("archive", file);
+    }
+    failed(format!("reading {file}"), error)
+}
+
+/// The error of a web server inside of `error`, or else an internal one.
+pub(crate) fn failed(doing: String, error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::internal(doing, error),
     }
 }

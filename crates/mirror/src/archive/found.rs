@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use model::Error;
 
+use super::file::unreadable;
 use super::name::NamedSet;
-use super::read::unreadable;
 use super::set::locate;
 
 /// Levels of folders that are searched.

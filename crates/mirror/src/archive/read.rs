@@ -1,6 +1,5 @@
 //! Pieces of files: their places and bytes.
 
-use std::fmt::Display;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use oci::{Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
 use oci_client::client::BlobSource;
 use tokio::runtime::Handle;
 
-use super::file::{ArchiveFile, ArchiveReader, LocalArchive, RecentRead, WebArchive};
+use super::file::{ArchiveFile, ArchiveReader, LocalArchive, RecentRead, WebArchive, unreadable};
 use super::name::METADATA;
 
 /// Largest metadata: some 200 000 images. Units: bytes.
@@ -132,21 +131,6 @@ pub(crate) fn metadata_of(bytes: &[u8]) -> Result<MirrorMetadata, Error> {
         Some(Ok(metadata)) => Ok(metadata),
         Some(Err(error)) => Err(Error::invalid(METADATA, error.to_string())),
         None => Err(Error::invalid(METADATA, "it is empty")),
-    }
-}
-
-pub(super) fn unreadable(file: impl Display, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::NotFound {
-        return Error::not_found("archive", file);
-    }
-    failed(format!("reading {file}"), error)
-}
-
-/// The error of a web server inside of `error`, or else an internal one.
-pub(crate) fn failed(doing: String, error: io::Error) -> Error {
-    match error.downcast::<Error>() {
-        Ok(error) => error,
-        Err(error) => Error::internal(doing, error),
     }
 }
 

@@ -1,7 +1,10 @@
 //! An archive set to be read: its files, and the places of its members.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
 use std::ops::Bound;
+use std::path::Path;
 
 use bytes::Bytes;
 use model::Error;
@@ -10,7 +13,7 @@ use oci::{Digest, Repository};
 use oci_client::client::BlobSource;
 
 use self::locate::Located;
-use super::file::ArchiveFile;
+use super::file::{ArchiveFile, failed};
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA};
 use super::read::{FilePlace, METADATA_LIMIT_BYTES, metadata_of};
@@ -110,6 +113,19 @@ impl Set {
         let spot = self.members.get(path)?;
         let is_file = !spot.is_link && !path.ends_with('/');
         is_file.then(|| self.place_of(spot))
+    }
+
+    /// Extracts a file of the archive into `to`.
+    ///
+    /// Blocking. Errors: NotFound – the archive does not have it; Internal – it cannot be read or written.
+    pub(crate) fn extract(&self, path: &str, to: &Path) -> Result<(), Error> {
+        let place = self.place(path);
+        let place = place.ok_or_else(|| Error::not_found("file of the archive", path))?;
+        let copied = place.open().and_then(|mut from| {
+            let mut copy = || io::copy(&mut from, &mut File::create(to)?);
+            copy().map_err(|e| failed(format!("writing {}", to.display()), e))
+        });
+        copied.map(drop)
     }
 
     /// Place of a blob or manifest; none when a previous archive of the set has it.
@@ -292,7 +308,7 @@ fn head(located: &Located) -> Result<FirstMembers, Error> {
                 METADATA => metadata = Some(place(file, &found)),
                 INDEX => index = Some(place(file, &found)),
                 // Archives of ours in the manner of v2 have the metadata before these members.
-                path => is_v2 |= metadata.is_none() && v2::is_member(path),
+                path => is_v2 |= metadata.is_none() && is_of_v2(path),
             }
             // In archives that others have packed again, it may be anywhere.
             Ok(!is_v2 && (metadata.is_none() || name::is_head(&found.path)))
@@ -310,6 +326,11 @@ fn head(located: &Located) -> Result<FirstMembers, Error> {
         files.join(", "),
         "metadata is not in archive",
     ))
+}
+
+/// Whether a member is of an archive of the peer's v2, and of no other.
+fn is_of_v2(path: &str) -> bool {
+    path.starts_with(storage_tree::ROOT)
 }
 
 /// Compares a file with its entry in the index, by size and first member.

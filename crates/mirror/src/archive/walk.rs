@@ -6,9 +6,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use model::Error;
 use tar::{Archive, EntryType};
 
-use super::file::ArchiveFile;
+use super::file::{ArchiveFile, unreadable};
 use super::header::{self, BLOCK_BYTES};
-use super::read::{truncated, unreadable};
+use super::read::truncated;
 
 /// Headers of one member, long names and attributes included, which are read into memory. Units: bytes.
 const HEADERS_LIMIT_BYTES: u64 = 1 << 20;

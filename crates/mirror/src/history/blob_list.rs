@@ -12,7 +12,7 @@ use model::Error;
 use model::time::Timestamp;
 use oci::Digest;
 
-use super::store::write_file;
+use super::metadata_file::write_file;
 use crate::archive::{Extra, v2_paths};
 
 /// Start of the names of lists; the time of the run follows.

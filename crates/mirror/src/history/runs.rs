@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use model::Error;
 use model::mirror_metadata::MirrorMetadata;
 
-use super::store::{read_file, write_file};
+use super::metadata_file::{read_file, write_file};
 use crate::archive::metadata_of;
 
 /// Start and end of the names of files.

@@ -1,12 +1,11 @@
 //! Stores of metadata: a folder, or an image with that one file.
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
-use durable::{create_folder, sync_folder};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use model::Error;
@@ -17,15 +16,14 @@ use oci_client::Client;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::metadata_file::{FILE_MODE, read_file, write_file};
 use super::runs;
-use crate::archive::{METADATA, METADATA_LIMIT_BYTES, metadata_of};
+use crate::archive::METADATA;
 use crate::names;
 use crate::publish::MirrorTarget;
 
 /// The image of a target, below its namespace. Source: the peer.
 const REPOSITORY: &str = "oc-mirror";
-/// The peer's mode of the file.
-const FILE_MODE: u32 = 0o640;
 const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 /// Creation time of an image without one. Source: the peer's tools.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
@@ -161,40 +159,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|e| Err(Error::internal("keeping metadata", e)))
-}
-
-pub(super) fn read_file(path: &Path) -> Result<Option<MirrorMetadata>, Error> {
-    let failed = |e| Error::internal(format!("reading {}", path.display()), e);
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(failed(e)),
-    };
-    let mut bytes = Vec::new();
-    let mut limited = file.take(METADATA_LIMIT_BYTES + 1);
-    limited.read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > METADATA_LIMIT_BYTES {
-        return Err(Error::TooLarge {
-            what: "metadata",
-            limit: METADATA_LIMIT_BYTES,
-        });
-    }
-    let wrong = |e: Error| Error::invalid(path.display().to_string(), e.to_string());
-    metadata_of(&bytes).map(Some).map_err(wrong)
-}
-
-pub(super) fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    create_folder(folder)?;
-    let mut part = tempfile::Builder::new()
-        .prefix(".metadata-")
-        .permissions(Permissions::from_mode(FILE_MODE))
-        .tempfile_in(folder)?;
-    part.write_all(metadata)?;
-    // Atomic replace: a crash leaves the old metadata or the new, which is durable before it has the name.
-    part.as_file().sync_all()?;
-    part.persist(path)?;
-    sync_folder(folder)
 }
 
 async fn read_image(

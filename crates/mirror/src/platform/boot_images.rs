@@ -6,47 +6,21 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use model::Error;
-use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use net::web::shown;
 use oci::{Digest, Reference, Registry, Repository, Tag};
 use semver::Version;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use url::Url;
 
-use super::payload::{BOOT_IMAGES, Payload, architecture_of};
-use super::select::wished_architectures;
+use super::live_image::{LiveImage, architecture_of};
+use super::payload::{BOOT_IMAGES, Payload};
 use crate::content::{SelectedImage, Why};
 
 /// Path of the offers in archives and results: `OS_IMAGES`, in archives without addresses.
 pub(crate) const ARCHIVED: &str = "boot-images/os-images.json";
 /// Repository of boot images below the target's namespace.
 const REPOSITORY: &str = "openshift/boot-images";
-/// Architectures that releases have boot images of, as streams name them.
-const ARCHITECTURES: [&str; 4] = ["x86_64", "aarch64", "ppc64le", "s390x"];
-/// All architectures of a release.
-const ALL_ARCHITECTURES: &str = "multi";
-
-/// Architectures of the selected boot images.
-#[derive(Debug, Clone)]
-pub(super) struct BootArchitectures {
-    /// As streams name them.
-    names: Vec<String>,
-    /// Whether a release may lack some.
-    are_all: bool,
-}
-
-/// A live image that a release names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LiveImage {
-    /// Version of the operating system.
-    version: String,
-    /// As streams name it.
-    architecture: String,
-    url: Url,
-    digest: Digest,
-}
 
 /// A boot image of the selected releases.
 #[derive(Debug, Clone)]
@@ -84,59 +58,6 @@ pub(crate) struct BootImages {
     offers: BTreeMap<(u64, u64, String), (Version, BootImageOffer)>,
     /// Images that releases do not have.
     pub(crate) missing: Vec<Error>,
-}
-
-impl BootArchitectures {
-    /// None for a set without boot images.
-    pub(super) fn of(mirror: &MirrorSelection) -> Option<Self> {
-        let names = match mirror.boot_images.as_ref()?.architectures.as_slice() {
-            [] => wished_architectures(&mirror.platform),
-            some => some.to_vec(),
-        };
-        let are_all = names.iter().any(|it| it == ALL_ARCHITECTURES);
-        let names = if are_all {
-            ARCHITECTURES.map(str::to_owned).into()
-        } else {
-            names.iter().map(|it| architecture_of(it).into()).collect()
-        };
-        Some(Self { names, are_all })
-    }
-
-    /// The live images of a stream, and the architectures that it lacks.
-    ///
-    /// Errors: the message for malformed stream metadata.
-    pub(super) fn images(&self, stream: &Value) -> Result<(Vec<LiveImage>, Vec<String>), String> {
-        let (mut images, mut missing) = (Vec::new(), Vec::new());
-        for name in &self.names {
-            let metal = &stream["architectures"][name]["artifacts"]["metal"];
-            let disk = &metal["formats"]["iso"]["disk"];
-            if disk.is_null() {
-                missing.push(name.clone());
-                continue;
-            }
-            let text = |value: &Value, member: &str| match value[member].as_str() {
-                Some(text) => Ok(text.to_owned()),
-                None => Err(format!("the live image for {name} has no {member}")),
-            };
-            let location = text(disk, "location")?;
-            let url = location.parse().ok();
-            let is_web = |url: &Url| ["https", "http"].contains(&url.scheme());
-            images.push(LiveImage {
-                version: text(metal, "release")?,
-                architecture: name.clone(),
-                url: url
-                    .filter(is_web)
-                    .ok_or_else(|| format!("{location:?} is no address of a web server"))?,
-                digest: format!("sha256:{}", text(disk, "sha256")?)
-                    .parse()
-                    .map_err(|e: Error| e.to_string())?,
-            });
-        }
-        if self.are_all && !images.is_empty() {
-            missing.clear();
-        }
-        Ok((images, missing))
-    }
 }
 
 impl BootImages {
@@ -253,9 +174,11 @@ fn tag(version: &str, architecture: &str) -> Result<Tag, Error> {
 
 #[cfg(test)]
 mod tests {
-    use model::image_set::{BootImageSelection, Instance, PlatformSelection};
+    use model::image_set::{BootImageSelection, Instance, MirrorSelection, PlatformSelection};
     use serde_json::json;
 
+    use super::super::live_image::tests::disk;
+    use super::super::live_image::{ARCHITECTURES, BootArchitectures};
     use super::*;
 
     fn set(own: &[&str], platform: &[&str], parts: &[&str]) -> MirrorSelection {
@@ -275,14 +198,6 @@ mod tests {
             }),
             ..MirrorSelection::default()
         }
-    }
-
-    fn disk(architecture: &str, version: &str) -> Value {
-        let url = format!("https://h.example/{version}/live-{architecture}.iso?token=secret");
-        let sha256 = Digest::sha256(url.as_bytes());
-        let disk = json!({"location": url, "sha256": sha256.hex(), "signature": "x"});
-        let metal = json!({"release": version, "formats": {"iso": {"disk": disk}}});
-        json!({"artifacts": {"metal": metal}})
     }
 
     /// A payload whose stream has the live images of these architectures.
@@ -352,34 +267,6 @@ mod tests {
         let all = set(&[], &["multi"], &[]);
         let images = of(&[payload("4.18.1", "1", &[], &all)]);
         assert_eq!(images.missing.len(), ARCHITECTURES.len());
-    }
-
-    #[test]
-    fn malformed_streams_are_refused() {
-        let boot = BootArchitectures::of(&set(&[], &[], &[])).unwrap();
-        let good = disk("x86_64", "1");
-        let path = "/artifacts/metal/formats/iso/disk";
-        for (place, value, expected) in [
-            (
-                format!("{path}/location"),
-                json!("ftp://h/a.iso"),
-                "\"ftp://h/a.iso\" is no address",
-            ),
-            (format!("{path}/location"), json!(5), "has no location"),
-            (format!("{path}/sha256"), json!("12"), "digest"),
-            (format!("{path}/sha256"), Value::Null, "has no sha256"),
-            (
-                "/artifacts/metal/release".to_owned(),
-                Value::Null,
-                "has no release",
-            ),
-        ] {
-            let mut wrong = good.clone();
-            *wrong.pointer_mut(&place).unwrap() = value;
-            let stream = json!({"architectures": {"x86_64": wrong}});
-            let reason = boot.images(&stream).unwrap_err();
-            assert!(reason.contains(expected), "{place}: {reason}");
-        }
     }
 
     #[test]

@@ -12,9 +12,10 @@ use oci::{Reference, Repository};
 use oci_client::Client;
 use oci_client::signature::{self, Signatures};
 
-use super::boot_images::{BootArchitectures, BootImages};
+use super::boot_images::BootImages;
 use super::data::GraphData;
 use super::files::ReleaseFiles;
+use super::live_image::BootArchitectures;
 use super::payload::{self, Payload};
 use super::select::{Chosen, ReleaseSelection, select};
 use super::settings::ReleaseSources;

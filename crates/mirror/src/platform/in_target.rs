@@ -10,9 +10,10 @@ use oci::{Digest, Reference, Target as At};
 use oci_client::Client;
 use semver::Version;
 
-use super::boot_images::{BootArchitectures, BootImages};
+use super::boot_images::BootImages;
 use super::images::{READERS, RELEASES, images, reference};
-use super::payload::{self, Payload, architecture_of};
+use super::live_image::{BootArchitectures, architecture_of};
+use super::payload::{self, Payload};
 use super::select::{Chosen, Named, architectures, select};
 use super::settings::ReleaseSources;
 use super::shortest_path::version;

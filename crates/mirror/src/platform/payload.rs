@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::boot_images::{BootArchitectures, LiveImage};
+use super::live_image::{BootArchitectures, LiveImage, architecture_of};
 use super::select::wished_architectures;
 
 /// The images of the components, as an ImageStream.
@@ -290,15 +290,6 @@ impl<'a> OpenedRelease<'a> {
 
     fn wrong(&self, path: &str, reason: impl std::fmt::Display) -> Error {
         Error::invalid("release", format!("{path} of {}: {reason}", self.image))
-    }
-}
-
-/// An architecture as the tags of releases name it, of one as Go names it.
-pub(super) fn architecture_of(go: &str) -> &str {
-    match go {
-        "amd64" => "x86_64",
-        "arm64" => "aarch64",
-        other => other,
     }
 }
 

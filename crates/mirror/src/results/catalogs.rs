@@ -8,14 +8,12 @@ use serde_json::{Value, json};
 use super::file::ResultFile;
 use super::outcome::{MirrorResults, MirroredCatalog};
 use super::yaml;
+use crate::operators::template::{API_VERSION, KIND, SOURCE_TYPE, checked};
 
 /// Longest name of an object that becomes a host name. Source: RFC 1035, label.
 const NAME_LIMIT: usize = 63;
 /// Length of a tag in a name. Source: the peer's v2.
 const TAG_LIMIT: usize = 12;
-const API_VERSION: &str = "operators.coreos.com/v1alpha1";
-const KIND: &str = "CatalogSource";
-const SOURCE_TYPE: &str = "grpc";
 
 /// A CatalogSource for each catalog.
 ///
@@ -80,7 +78,7 @@ fn v2_name(prefix: &str, catalog: &MirroredCatalog) -> String {
 
 fn source(catalog: &MirroredCatalog, name: &str) -> Result<Value, Error> {
     let mut source = match &catalog.template {
-        Some(template) => checked_template(template, &catalog.name)?,
+        Some(template) => checked(template, &catalog.name)?,
         None => json!({ "apiVersion": API_VERSION, "kind": KIND }),
     };
     source["metadata"]["name"] = json!(name);
@@ -89,31 +87,6 @@ fn source(catalog: &MirroredCatalog, name: &str) -> Result<Value, Error> {
     // By tag, so that clusters follow the catalogs of later runs.
     source["spec"]["image"] = json!(catalog.destination);
     Ok(source)
-}
-
-/// A template whose members can be set.
-///
-/// Errors: Invalid – it is no CatalogSource, or one of another kind.
-pub(crate) fn checked_template(template: &Value, catalog: &str) -> Result<Value, Error> {
-    let wrong = |what: &str| {
-        let reason = format!("the template for {catalog} {what}");
-        Err(Error::invalid("targetCatalogSourceTemplate", reason))
-    };
-    let is_map = |member: &str| matches!(template.get(member), None | Some(Value::Object(_)));
-    if template["apiVersion"] != API_VERSION || template["kind"] != KIND {
-        return wrong("is no CatalogSource of operators.coreos.com/v1alpha1");
-    }
-    if !is_map("metadata") || !is_map("spec") {
-        return wrong("has a metadata or spec that is no map");
-    }
-    let spec = &template["spec"];
-    if !spec["configMap"].is_null() {
-        return wrong("names a configMap, which a catalog in an image does not have");
-    }
-    if !spec["sourceType"].is_null() && spec["sourceType"] != SOURCE_TYPE {
-        return wrong("has another sourceType than grpc");
-    }
-    Ok(template.clone())
 }
 
 /// A label of host names: other characters become a dash, runs of dashes one, and trailing dashes are dropped.

@@ -9,8 +9,7 @@ use oci::{Digest, Reference, Registry, live_image};
 use oci_client::client::BlobSource;
 use url::Url;
 
-use super::resolve::PastImages;
-use super::setup::{RunContext, Sources};
+use super::setup::{PastImages, RunContext, Sources};
 use crate::content::SelectedImage;
 use crate::platform::{BootImage, BootImages};
 

@@ -9,7 +9,6 @@ use crate::history::MetadataStore;
 use crate::progress::Amount;
 use crate::publish::{MirrorTarget, Published, TransferLimits};
 use crate::results;
-use crate::run::transfer::SentCatalogs;
 
 /// The result of a run to a target.
 #[derive(Debug, Default)]
@@ -73,13 +72,6 @@ impl RunOutcome {
                 "{stayed} manifests were not deleted; the next run retries"
             ))),
         }
-    }
-
-    /// Adds catalogs that were sent.
-    pub(super) fn add_catalogs(&mut self, catalogs: SentCatalogs) {
-        self.results.catalogs.extend(catalogs.catalogs);
-        self.sent.add(catalogs.sent);
-        self.notes.extend(catalogs.notes);
     }
 }
 

@@ -3,11 +3,9 @@
 use model::Error;
 
 use super::boot_images::BootArtifacts;
-use super::setup::{CatalogForm, RunContext, Sources};
+use super::setup::{CatalogForm, PastImages, RunContext, Sources};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
-use crate::history::PreviousRuns;
 use crate::operators;
-use crate::publish::MirrorTarget;
 use crate::resolve::{Resolved, resolve};
 
 /// The record of this stage.
@@ -82,12 +80,4 @@ pub(super) async fn images(
         mirrored,
         failed,
     })
-}
-
-/// The history that a run is compared with.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PastImages<'a> {
-    pub(super) previous: &'a PreviousRuns,
-    /// The destination; none for archives.
-    pub(super) target: Option<&'a MirrorTarget>,
 }

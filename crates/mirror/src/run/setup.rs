@@ -7,10 +7,11 @@ use model::image_set::ImageSet;
 use oci_client::Client;
 
 use crate::archive::ArchiveFormat;
+use crate::history::PreviousRuns;
 use crate::names::Naming;
 use crate::platform::ReleaseSources;
 use crate::progress::RunProgress;
-use crate::publish::TransferLimits;
+use crate::publish::{MirrorTarget, TransferLimits};
 
 /// The image set, and the sources of its images.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +86,14 @@ pub enum CatalogForm {
     Tagged,
     /// As the source has them, with their digests, and with packages whose images are not mirrored.
     Original,
+}
+
+/// The history that a run is compared with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PastImages<'a> {
+    pub(super) previous: &'a PreviousRuns,
+    /// The destination; none for archives.
+    pub(super) target: Option<&'a MirrorTarget>,
 }
 
 pub(super) async fn blocking<T: Send + 'static>(

@@ -2,7 +2,8 @@
 
 use model::Error;
 
-use super::resolve::{PastImages, ResolvedImages};
+use super::resolve::ResolvedImages;
+use super::setup::PastImages;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 
 /// The record of this stage.

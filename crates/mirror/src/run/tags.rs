@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use model::Error;
 use oci::Digest;
 
-use super::resolve::{PastImages, ResolvedImages};
+use super::resolve::ResolvedImages;
+use super::setup::PastImages;
 use crate::content::{ResolvedImage, SelectedImage};
 use crate::publish::MirrorTarget;
 use crate::{history, names};

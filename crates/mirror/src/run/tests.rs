@@ -1,17 +1,19 @@
 use std::collections::BTreeMap;
 
+use model::Error;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Manifest, Reference};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::resolve::{PastImages, ResolvedImages};
+use super::resolve::ResolvedImages;
 use super::select::refuse_equal_names;
+use super::setup::PastImages;
 use super::subtract::mirrored_images;
-use super::*;
+use super::{attach, plan};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, Why};
-use crate::history::PlannedRun;
+use crate::history::{PlannedRun, PreviousRuns};
 
 /// Content with one image of each reference.
 fn content(references: &[&str]) -> ImageContent {

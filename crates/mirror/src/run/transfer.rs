@@ -8,6 +8,6 @@ mod graph;
 mod publication;
 
 pub(super) use self::archives::{CompleteArchives, Transferred, archives};
-pub(super) use self::catalogs::{SentCatalogs, catalogs};
+pub(super) use self::catalogs::catalogs;
 pub(super) use self::copy::copy;
-pub(super) use self::publication::{boot_image_offers, extract, publication};
+pub(super) use self::publication::{boot_image_offers, publication};

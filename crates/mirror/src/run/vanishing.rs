@@ -11,7 +11,6 @@ use oci_client::image::ImageLocation;
 
 use super::plan::{PreparedRun, Publication};
 use super::setup::{CatalogForm, RunContext, blocking};
-use super::transfer::extract;
 use crate::operators::{OpenedCatalog, folder_of, index_path};
 use crate::publish::MirrorTarget;
 
@@ -56,7 +55,7 @@ pub async fn vanishing_by_publication(
         let index = scratch.path().join(format!("index-{number}.json"));
         let (from, to) = (index_path(&folder_of(&catalog.name)), index.clone());
         let archives = publication.set.clone();
-        blocking(move || extract(&archives, &from, &to)).await?;
+        blocking(move || archives.extract(&from, &to)).await?;
         let served = Reference {
             tag: Some(catalog.tag.clone()),
             ..target.place(&catalog.repository)?

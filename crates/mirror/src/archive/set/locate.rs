@@ -9,10 +9,9 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use net::web::{self, WebFile};
 
-use crate::archive::file::{ArchiveFile, LocalArchive, RecentRead, WebArchive};
+use crate::archive::file::{ArchiveFile, LocalArchive, RecentRead, WebArchive, unreadable};
 use crate::archive::listing::{self, END, FILES_LIMIT, LISTING_LIMIT_BYTES};
 use crate::archive::name::NamedSet;
-use crate::archive::read::unreadable;
 use crate::archive::source::{ArchiveSource, WebArchives};
 use crate::archive::walk::walk;
 

@@ -9,6 +9,7 @@
 mod catalogs;
 mod charts;
 mod releases;
+mod select;
 mod selection;
 mod tree;
 
@@ -23,6 +24,7 @@ use oci::{Digest, Manifest, Repository, Tag};
 use oci_client::signature::Signatures;
 use uuid::Uuid;
 
+use self::select::select;
 use self::selection::Selection;
 use self::tree::StorageTree;
 use super::{Set, Spot};
@@ -47,11 +49,6 @@ struct ArchivedConfiguration {
     time: i64,
 }
 
-/// Whether a member is of such an archive, and of no other.
-pub(super) fn is_member(path: &str) -> bool {
-    path.starts_with(storage_tree::ROOT)
-}
-
 impl Set {
     /// Opens an archive of v2.
     ///
@@ -64,7 +61,7 @@ impl Set {
         let layers = set.name_content();
         set.take_history(&layers)?;
         let configured = set.configuration()?;
-        let selection = Selection::of(&set, &tree, &configured.set.mirror)?;
+        let selection = select(&set, &tree, &configured.set.mirror)?;
         let Selection { images, absent, .. } = selection;
         set.absent = absent;
         let mut archived = ArchivedV2 {

@@ -1,12 +1,14 @@
 //! The content of a run, prepared for any destination.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use model::Error;
 use model::image_set::MirrorSelection;
+use oci::Digest;
 use tempfile::TempDir;
 
-use super::v2_content::V2Content;
+use crate::archive::{Extra, LocalBlob};
 use crate::content::{ImageContent, LeftOut, ResolvedImage, SelectedImage};
 use crate::helm::Fetched;
 use crate::operators::Original;
@@ -45,6 +47,17 @@ pub struct PreparedRun {
     pub(in crate::run) v2: Option<V2Content>,
     /// Temporary files of the run.
     pub(in crate::run) scratch: TempDir,
+}
+
+/// Content of archives of the peer's v2 beside the images of a run.
+#[derive(Debug, Default)]
+pub(in crate::run) struct V2Content {
+    /// Catalogs and the upgrade graph.
+    pub(in crate::run) images: ImageContent,
+    /// Their built blobs, and those of catalogs in folders.
+    pub(in crate::run) local: BTreeMap<Digest, LocalBlob>,
+    /// Files of the workspace, and the configuration, by path.
+    pub(in crate::run) files: BTreeMap<String, Extra>,
 }
 
 /// A catalog to be mirrored.

@@ -18,27 +18,16 @@ use oci_client::client::BlobSource;
 use oci_client::image::ImageLocation;
 use url::Url;
 
-use super::prepared::{PreparedCatalog, PreparedRun};
+use super::prepared::{PreparedCatalog, PreparedRun, V2Content};
 use crate::archive::{Extra, LocalBlob, v2_paths};
 use crate::build_image::BuiltImage;
 use crate::config::{self, Configuration};
-use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob, Why};
+use crate::content::{ResolvedImage, SelectedImage, SourceBlob, Why};
 use crate::history;
 use crate::names;
 use crate::operators::{self, Original, filter_tags};
 use crate::platform::{GraphData, graph_image_name};
 use crate::run::setup::{CatalogForm, RunContext, Sources, V2Archives, blocking};
-
-/// Such content.
-#[derive(Debug, Default)]
-pub(in crate::run) struct V2Content {
-    /// Catalogs and the upgrade graph.
-    pub(in crate::run) images: ImageContent,
-    /// Their built blobs, and those of catalogs in folders.
-    pub(in crate::run) local: BTreeMap<Digest, LocalBlob>,
-    /// Files of the workspace, and the configuration, by path.
-    pub(in crate::run) files: BTreeMap<String, Extra>,
-}
 
 /// Builds the images of catalogs and of the upgrade graph, and gathers the files. Built layers are below the run's folder of
 /// temporary files.

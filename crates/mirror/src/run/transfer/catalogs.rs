@@ -15,6 +15,7 @@ use crate::operators::{self, Original};
 use crate::progress::Amount;
 use crate::publish::MirrorTarget;
 use crate::results;
+use crate::run::outcome::RunOutcome;
 use crate::run::plan::PreparedCatalog;
 use crate::run::setup::{CatalogForm, RunContext};
 use crate::run::vanishing::vanishing;
@@ -94,6 +95,15 @@ impl SentCatalogs {
         self.sent.add(sent);
         self.catalogs.push(catalog);
         Ok(())
+    }
+}
+
+impl RunOutcome {
+    /// Adds catalogs that were sent.
+    pub(in crate::run) fn add_catalogs(&mut self, catalogs: SentCatalogs) {
+        self.results.catalogs.extend(catalogs.catalogs);
+        self.sent.add(catalogs.sent);
+        self.notes.extend(catalogs.notes);
     }
 }
 

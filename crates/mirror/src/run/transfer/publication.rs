@@ -1,7 +1,5 @@
 //! From an archive set to a target.
 
-use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -9,7 +7,7 @@ use model::Error;
 
 use super::catalogs::{CatalogItem, SentCatalogs};
 use super::graph;
-use crate::archive::{SIGNATURES, Set, failed};
+use crate::archive::{SIGNATURES, Set};
 use crate::helm;
 use crate::operators::{folder_of, index_path};
 use crate::platform::{
@@ -80,7 +78,7 @@ pub(in crate::run) async fn publication(
         let index = scratch.path().join(format!("index-{number}.json"));
         let (from, to) = (index_path(&folder_of(&catalog.name)), index.clone());
         let archives = set.clone();
-        blocking(move || extract(&archives, &from, &to)).await?;
+        blocking(move || archives.extract(&from, &to)).await?;
         let item = CatalogItem {
             name: &catalog.name,
             original: &catalog.original,
@@ -137,7 +135,7 @@ fn graph_data(set: &Set, folder: &Path) -> Result<Option<GraphData>, Error> {
         return Ok(None);
     }
     let file = folder.join("graph-data.tar.gz");
-    extract(set, GRAPH_DATA, &file)?;
+    set.extract(GRAPH_DATA, &file)?;
     let base = match set.place(GRAPH_BASE) {
         Some(place) => {
             let named = place.read(BASE_LIMIT_BYTES)?;
@@ -146,15 +144,4 @@ fn graph_data(set: &Set, folder: &Path) -> Result<Option<GraphData>, Error> {
         None => usual_graph_base(),
     };
     Ok(Some(GraphData { file, base }))
-}
-
-/// Extracts one file of the archive set.
-pub(in crate::run) fn extract(set: &Set, path: &str, to: &Path) -> Result<(), Error> {
-    let place = set.place(path);
-    let place = place.ok_or_else(|| Error::not_found("file of the archive", path))?;
-    let copied = place.open().and_then(|mut from| {
-        let mut copy = || io::copy(&mut from, &mut File::create(to)?);
-        copy().map_err(|e| failed(format!("writing {}", to.display()), e))
-    });
-    copied.map(drop)
 }
