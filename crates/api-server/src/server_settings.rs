@@ -88,6 +88,18 @@ impl ServerSettings for Settings {
         limits::limits(self)
     }
 
+    fn remarks(&self) -> Vec<Problem> {
+        let offer = self.offer(std::iter::empty());
+        let missing = offer.missing_platform_versions();
+        let remark = |(selector, version): (&str, &str)| {
+            let text = format!(
+                "{selector}: RELEASE_IMAGES has no release {version:?} of its architectures: it is not offered"
+            );
+            Problem::new("PLATFORM_VERSIONS", text)
+        };
+        missing.map(remark).collect()
+    }
+
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut report = |variable: &str, text: String| problems.push(Problem::new(variable, text));

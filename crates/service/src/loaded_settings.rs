@@ -40,6 +40,7 @@ pub(crate) fn load<S: ServerSettings>(
 ) -> Result<LoadedSettings<S>, Problems> {
     let (mut loaded, mut problems) = parse::<S>(arguments)?;
     problems.add(loaded.settings.problems());
+    loaded.remarks.extend(loaded.settings.remarks());
     if arguments.check_config {
         let found = tls::check(&loaded.settings.certificates());
         problems.add(found.problems);

@@ -18,6 +18,11 @@ pub trait ServerSettings: FromValues {
         Vec::new()
     }
 
+    /// Parts of the settings without effect.
+    fn remarks(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
     /// Certificates that `--check-config` checks: all files of them that the server opens. Of a list, a server starts
     /// without those that cannot be used, as long as there is another.
     fn certificates(&self) -> Vec<CertificateSetting> {

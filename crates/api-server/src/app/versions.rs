@@ -11,20 +11,17 @@ use crate::settings::Settings;
 /// Installable versions: those of the release images, and those of the setting PLATFORM_VERSIONS.
 pub(crate) fn versions(offer: &Offer, query: &Query) -> BTreeMap<String, OpenshiftVersion> {
     let mut versions = rules::versions::listing(&offer.releases, &offer.os_images, query);
-    for (selector, version) in &offer.platform_versions {
+    for (selector, version) in offer.listed_platform_versions() {
         let matches = query.version.as_ref().is_none_or(|part| {
             selector.contains(part.as_str()) || version.display_name.contains(part.as_str())
         });
         if matches {
-            versions.insert(selector.clone(), version.clone());
+            versions.insert(selector.clone(), version);
         }
     }
     // The default of PLATFORM_VERSIONS overrides that of the release images.
-    let chosen = offer
-        .platform_versions
-        .iter()
-        .find(|(_, version)| version.default);
-    if let Some((selector, _)) = chosen {
+    let mut listed = offer.listed_platform_versions();
+    if let Some((selector, _)) = listed.find(|(_, version)| version.default) {
         for (key, version) in &mut versions {
             version.default = key == selector;
         }

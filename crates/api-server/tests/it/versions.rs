@@ -28,7 +28,8 @@ async fn versions_are_listed_under_every_path() {
 #[tokio::test(flavor = "multi_thread")]
 async fn platform_versions_override_the_default() {
     let server = Server::with(|settings| {
-        let text = r#"{"4.18":{"cpu_architectures":["x86_64"],"display_name":"4.18.7","support_level":"production","default":true}}"#;
+        let text = r#"{"4.18":{"cpu_architectures":["x86_64"],"display_name":"4.18.7","support_level":"production","default":true},
+            "4.99":{"cpu_architectures":["x86_64"],"display_name":"4.99.1","support_level":"production"}}"#;
         settings.platform_versions = PlatformVersions::parse(text).unwrap();
     })
     .await;
@@ -40,6 +41,7 @@ async fn platform_versions_override_the_default() {
         .filter(|(_, one)| one["default"] == true)
         .collect();
     assert_eq!((defaults.len(), defaults[0].0.as_str()), (1, "4.18"));
+    assert_eq!(versions["4.99"], Value::Null, "no release image");
 }
 
 #[tokio::test(flavor = "multi_thread")]

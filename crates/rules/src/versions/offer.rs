@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::infra_env::ImageType;
-use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
+use model::versions::{CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage};
 
+use super::find::{ResolvedRelease, find_release, release};
 use crate::urls::registry_of;
 
 /// First version whose live image has nmstate's service. Source: assisted-service,
@@ -67,6 +68,53 @@ impl Default for Offer {
 }
 
 impl Offer {
+    /// The release that a cluster of that version and architecture installs. An entry of `platform_versions` with this
+    /// selector names it; else the version does.
+    ///
+    /// Errors: `Invalid` on `openshift_version` – as [`release`].
+    pub fn release(
+        &self,
+        version: &str,
+        wanted: CpuArchitecture,
+    ) -> Result<ResolvedRelease, Error> {
+        let entry = self.platform_versions.get(version);
+        let named = entry.map_or(version, |entry| &entry.display_name);
+        release(&self.releases, &self.ignored_versions, named, wanted)
+    }
+
+    /// The entries of `platform_versions` that have a release, with its architectures.
+    pub fn listed_platform_versions(
+        &self,
+    ) -> impl Iterator<Item = (&String, OpenshiftVersion)> + use<'_> {
+        self.platform_versions
+            .iter()
+            .filter_map(|(selector, entry)| {
+                let cpu_architectures = self.architectures(entry);
+                let entry = OpenshiftVersion {
+                    cpu_architectures,
+                    ..entry.clone()
+                };
+                (!entry.cpu_architectures.is_empty()).then_some((selector, entry))
+            })
+    }
+
+    /// Selectors of `platform_versions` without a release, with the version that each names.
+    pub fn missing_platform_versions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.platform_versions.iter();
+        let missing = entries.filter(|(_, entry)| self.architectures(entry).is_empty());
+        missing.map(|(selector, entry)| (selector.as_str(), entry.display_name.as_str()))
+    }
+
+    /// The architectures of an entry that have a release.
+    fn architectures(&self, entry: &OpenshiftVersion) -> Vec<String> {
+        let names = entry.cpu_architectures.iter();
+        let has_release = |name: &&String| {
+            let wanted = name.parse();
+            wanted.is_ok_and(|it| find_release(&self.releases, &entry.display_name, it).is_ok())
+        };
+        names.filter(has_release).cloned().collect()
+    }
+
     /// Whether the operator lists the release image `image`.
     pub fn lists(&self, image: &str) -> bool {
         self.releases.iter().any(|release| release.url == image)
@@ -109,5 +157,67 @@ impl Offer {
     /// Whether clusters of two control plane machines are allowed in some form.
     pub fn two_nodes(&self) -> bool {
         self.two_nodes_with_arbiter || self.two_nodes_with_fencing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer() -> Offer {
+        let image = |version: &str| ReleaseImage {
+            openshift_version: "4.18".to_owned(),
+            cpu_architecture: CpuArchitecture::X86_64,
+            cpu_architectures: vec!["x86_64".to_owned()],
+            url: format!("r.example/release:{version}"),
+            version: version.to_owned(),
+            ..ReleaseImage::default()
+        };
+        let entry = |version: &str| OpenshiftVersion {
+            display_name: version.to_owned(),
+            cpu_architectures: vec!["x86_64".to_owned(), "arm64".to_owned()],
+            ..OpenshiftVersion::default()
+        };
+        Offer {
+            releases: vec![image("4.18.3"), image("4.18.9")],
+            platform_versions: BTreeMap::from([
+                ("4.18".to_owned(), entry("4.18.3")),
+                ("4.19".to_owned(), entry("4.19.4")),
+            ]),
+            ..Offer::default()
+        }
+    }
+
+    #[test]
+    fn a_selector_is_the_version_that_its_entry_names() {
+        let version = |wanted: &str| {
+            let found = offer().release(wanted, CpuArchitecture::X86_64);
+            found.map(|it| it.version).map_err(|e| e.to_string())
+        };
+        assert_eq!(version("4.18").unwrap(), "4.18.3");
+        assert_eq!(version("4.18.9").unwrap(), "4.18.9");
+        assert!(version("4.19").unwrap_err().contains("4.19.4"));
+        let newest = Offer {
+            platform_versions: BTreeMap::new(),
+            ..offer()
+        };
+        let found = newest.release("4.18", CpuArchitecture::X86_64);
+        assert_eq!(found.unwrap().version, "4.18.9");
+    }
+
+    #[test]
+    fn entries_are_listed_as_far_as_there_is_a_release() {
+        let offer = offer();
+        let listed: Vec<_> = offer.listed_platform_versions().collect();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(
+            (
+                listed[0].0.as_str(),
+                listed[0].1.cpu_architectures.as_slice()
+            ),
+            ("4.18", &["x86_64".to_owned()][..])
+        );
+        let missing: Vec<_> = offer.missing_platform_versions().collect();
+        assert_eq!(missing, [("4.19", "4.19.4")]);
     }
 }

@@ -20,7 +20,7 @@ use crate::input;
 use crate::network::networking;
 use crate::operators::{self, OperatorRequest};
 use crate::urls;
-use crate::versions::{ResolvedRelease, release};
+use crate::versions::ResolvedRelease;
 
 /// Timeout of the console and the version operator. Units: seconds.
 const BUILTIN_OPERATOR_TIMEOUT_S: i64 = 3600;
@@ -106,12 +106,7 @@ pub fn cluster(
 
 fn find_release(params: &ClusterCreateParams, offer: &Offer) -> Result<ResolvedRelease, Error> {
     let wanted = params.cpu_architecture.unwrap_or(CpuArchitecture::X86_64);
-    let mut found = release(
-        &offer.releases,
-        &offer.ignored_versions,
-        &params.openshift_version,
-        wanted,
-    )?;
+    let mut found = offer.release(&params.openshift_version, wanted)?;
     // The caller names an image of that version, for instance by digest on another mirror. Its permission is checked
     // by the caller of this function, which can fetch its signature.
     if !params.ocp_release_image.is_empty() {
