@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use service::forward::ForwardSettings;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
@@ -24,8 +25,6 @@ service::settings! {
         listen_address: IpAddr = "0.0.0.0",
         /// Forwarded ports and their upstreams, each balanced over all replicas; append ` ready=/PATH` when health checks use another path than `/ready`.
         forwards: Forwards = "8080=http://webui:8080,8989=http://webui:8989,8090=http://api-server:8090,8888=http://image-service:8888",
-        /// Concurrent requests and tunnels per upstream, over all clients; one more gets 503. 0: no limit.
-        max_forwarded_requests: usize = "4000",
         /// Folder of the static files; mirrored downloads are in `pub/downloads` below it.
         files_root: PathBuf = "/files",
         /// Port of plain HTTP for the static files alone, for machines that boot and for scripts. Empty: none.
@@ -45,6 +44,8 @@ service::settings! {
         site: SiteSettings,
         /// Limits of clients, trusted proxies, and the listener of the metrics.
         http: HttpSettings,
+        /// Bounds of forwarded requests.
+        forward: ForwardSettings,
     }
 }
 
@@ -142,7 +143,7 @@ impl ServerSettings for Settings {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        let mut limits = service::forward::limits(self.max_forwarded_requests);
+        let mut limits = service::forward::limits(&self.forward);
         limits.extend(Passthrough::limits());
         limits.extend(files::limits());
         limits

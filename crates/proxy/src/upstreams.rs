@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use net::resolve::Resolver;
 use service::CancellationToken;
-use service::forward::{Forward, Upstream};
+use service::forward::{Forward, ForwardSettings, Upstream};
 use service::server::HttpSettings;
 
 use crate::settings::Settings;
@@ -31,7 +31,7 @@ impl Drop for ActiveUpstream {
 /// Balancers of upstreams.
 pub(crate) struct Upstreams {
     names: Resolver,
-    max_requests: usize,
+    settings: ForwardSettings,
     http: HttpSettings,
     shutdown: CancellationToken,
     active: Vec<Weak<ActiveUpstream>>,
@@ -42,7 +42,7 @@ impl Upstreams {
     pub(crate) fn new(names: &Resolver, settings: &Settings, shutdown: &CancellationToken) -> Self {
         Self {
             names: names.clone(),
-            max_requests: settings.max_forwarded_requests,
+            settings: settings.forward.clone(),
             http: settings.http.clone(),
             shutdown: shutdown.clone(),
             active: Vec::new(),
@@ -58,7 +58,7 @@ impl Upstreams {
             return known;
         }
         let names = self.names.clone();
-        let started = Forward::start(upstream, names, self.max_requests, &self.shutdown);
+        let started = Forward::start(upstream, names, &self.settings, &self.shutdown);
         let started = Arc::new(ActiveUpstream(started));
         self.active.push(Arc::downgrade(&started));
         started

@@ -59,11 +59,11 @@ pub async fn start_with(
     let registry = settings.registry().map_err(wrong)?;
     let health = Health::new();
     health.starting(API);
-    let max_requests = settings.max_forwarded_requests;
-    let api = Forward::start(upstream, names.clone(), max_requests, &shutdown);
+    let forward = &settings.forward;
+    let api = Forward::start(upstream, names.clone(), forward, &shutdown);
     let catalogs = catalog_server
         .map(|upstream| upstream.proven_by(&settings.http))
-        .map(|upstream| Forward::start(upstream, names.clone(), max_requests, &shutdown));
+        .map(|upstream| Forward::start(upstream, names.clone(), forward, &shutdown));
     let registry = match registry {
         Some(url) => {
             let ca = settings.registry_ca_file.as_deref();

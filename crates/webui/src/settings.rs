@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
-use service::forward::Upstream;
+use service::forward::{ForwardSettings, Upstream};
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
@@ -72,8 +72,6 @@ service::settings! {
         registry_ca_file: Option<PathBuf> = "",
         /// URL of the downloads of the site for browsers, as in https://mirror.example.org/, which the UI links to.
         downloads_url: Option<String> = "",
-        /// Concurrent requests to the installer API, over all clients; one more gets 503. 0: no limit.
-        max_forwarded_requests: usize = "4000",
         /// Content-Security-Policy of the UI's files.
         content_security_policy: String = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
         /// Authentication of the installer API's callers, as its own AUTH_TYPE: with oidc and rhsso people log in at the
@@ -103,6 +101,8 @@ service::settings! {
     } with {
         /// Limits of clients, trusted proxies, and the listener of the metrics.
         http: HttpSettings,
+        /// Bounds of forwarded requests.
+        forward: ForwardSettings,
     }
 }
 
@@ -240,7 +240,7 @@ impl ServerSettings for Settings {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        let mut limits = service::forward::limits(self.max_forwarded_requests);
+        let mut limits = service::forward::limits(&self.forward);
         limits.extend(crate::login::limits());
         limits.extend(crate::registry::limits());
         limits

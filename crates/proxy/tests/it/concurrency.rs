@@ -82,7 +82,7 @@ async fn a_client_has_so_many_turns_at_a_time() {
 // limit: forwarded requests and tunnels
 #[tokio::test]
 async fn concurrent_requests_are_limited() {
-    let world = World::start_with(|settings| settings.max_forwarded_requests = 2).await;
+    let world = World::start_with(|settings| settings.forward.max_forwarded_requests = 2).await;
     let WaitingReplica { gate, held, .. } = &hold(&world).await;
     let mut open = tokio::task::JoinSet::new();
     for _ in 0..2 {
@@ -127,7 +127,7 @@ async fn is_refused(mut upload: TcpStream) -> bool {
 #[tokio::test]
 async fn uploads_leave_permits_to_other_requests_and_clients() {
     // Eight for uploads, two for each client.
-    let world = World::start_with(|settings| settings.max_forwarded_requests = 32).await;
+    let world = World::start_with(|settings| settings.forward.max_forwarded_requests = 32).await;
     let begun = Arc::new(Semaphore::new(0));
     let receive = {
         let begun = begun.clone();

@@ -1,13 +1,15 @@
 //! Retries when replicas close connections, freeze or die.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
 use http::StatusCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
 use crate::raw;
@@ -247,4 +249,83 @@ async fn requests_in_flight_finish_at_shutdown() {
     finish.notify_one();
     let response = soon(answer).await.unwrap().unwrap();
     assert_eq!(response.text().await.unwrap(), "text");
+}
+
+// limit: time until a replica begins its answer
+#[tokio::test]
+async fn an_answer_that_does_not_begin_is_a_timeout() {
+    let limit = Duration::from_secs(3);
+    let world =
+        World::start_with(|settings| settings.forward.forward_response_timeout = limit).await;
+    let late = get(async || {
+        std::future::pending::<()>().await;
+        "done"
+    });
+    let routes = Router::new()
+        .route("/late", late)
+        .route("/early", get("done"));
+    let replica = world.replica(routes).await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    for (path, expected) in [
+        ("/early", StatusCode::OK),
+        ("/late", StatusCode::GATEWAY_TIMEOUT),
+    ] {
+        let answer = client().get(world.url(path)).send().await.unwrap();
+        assert_eq!(answer.status(), expected, "{path}");
+    }
+}
+
+/// A server that accepts nothing, and whose queue is full: the system leaves further connections unanswered.
+async fn full_queue(address: SocketAddr) -> (TcpListener, Vec<TcpStream>) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(address).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let mut waiting = Vec::new();
+    let connect = || tokio::time::timeout(Duration::from_millis(300), TcpStream::connect(address));
+    while let Ok(connected) = connect().await {
+        waiting.push(connected.unwrap());
+    }
+    (listener, waiting)
+}
+
+// limit: time until a replica accepts a connection
+#[tokio::test]
+async fn a_replica_that_does_not_accept_is_left() {
+    for (limit, expected) in [
+        (Duration::from_millis(100), StatusCode::SERVICE_UNAVAILABLE),
+        (Duration::from_mins(1), StatusCode::OK),
+    ] {
+        let world =
+            World::start_with(|settings| settings.forward.forward_connect_timeout = limit).await;
+        let (listener, waiting) = full_queue(world.named_address()).await;
+        let accepts = expected == StatusCode::OK;
+        let server = tokio::spawn(async move {
+            if !accepts {
+                std::future::pending::<()>().await;
+            }
+            // The first request waits for a place in the queue.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(waiting);
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(async move {
+                    let mut head = [0; 1024];
+                    if stream.read(&mut head).await.is_ok_and(|length| length > 0) {
+                        let answer =
+                            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                        stream.write_all(answer.as_bytes()).await.ok();
+                    }
+                });
+            }
+        });
+        eventually(async || {
+            let answer = client().get(world.url("/")).send().await.unwrap();
+            let status = answer.status();
+            // Until the name is resolved, there is no replica to wait for.
+            let text = answer.text().await.unwrap();
+            status == expected && !text.contains("cannot be resolved")
+        })
+        .await;
+        server.abort();
+    }
 }

@@ -11,6 +11,7 @@ use super::concurrency::ConcurrencyLimits;
 use super::metrics::Metrics;
 use super::outlier::{Outcome, may_eject};
 use super::replica::{Priority, Replica, ReplicaHealth};
+use super::settings::ForwardSettings;
 use super::upstream::Upstream;
 
 /// How long the first requests wait for the first resolution of the name.
@@ -19,6 +20,7 @@ const FIRST_RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The replicas of one upstream, their health and their limits.
 pub(super) struct Balance {
     pub(super) upstream: Upstream,
+    pub(super) settings: ForwardSettings,
     /// Ends tunnels.
     pub(super) shutdown: CancellationToken,
     /// Ends discovery and health checks.
@@ -36,10 +38,10 @@ pub(super) struct Balance {
 }
 
 impl Balance {
-    /// No replicas yet. At most `max_requests` requests and tunnels are in flight; 0: no limit.
+    /// No replicas yet.
     pub(super) fn new(
         upstream: Upstream,
-        max_requests: usize,
+        settings: &ForwardSettings,
         shutdown: &CancellationToken,
     ) -> Self {
         Self {
@@ -48,7 +50,8 @@ impl Balance {
             shutdown: shutdown.clone(),
             retired: shutdown.child_token(),
             round_robin: AtomicUsize::new(0),
-            concurrency: ConcurrencyLimits::new(max_requests),
+            concurrency: ConcurrencyLimits::new(settings.max_forwarded_requests),
+            settings: settings.clone(),
             first_resolve: CancellationToken::new(),
             replicas: RwLock::new(Arc::new([])),
             ejecting: Mutex::new(()),

@@ -11,6 +11,7 @@ use http::{HeaderValue, header};
 
 use super::headers::MAX_LINES;
 use super::replay_body::{MAX_REPLAY_BYTES, ReplayBody};
+use super::settings::ForwardSettings;
 use super::turns::{ClientTurns, TURNS, Turn};
 use crate::limits::{Bound, Limit, Share};
 use crate::server::{ClientQuota, Permit};
@@ -91,8 +92,9 @@ fn is_short(head: &Parts) -> bool {
         && length.is_some_and(|bytes: usize| bytes <= MAX_REPLAY_BYTES)
 }
 
-/// Limits of servers that forward, with `max` permits per upstream.
-pub fn limits(max: usize) -> Vec<Limit> {
+/// Limits of servers that forward.
+pub fn limits(settings: &ForwardSettings) -> Vec<Limit> {
+    let max = settings.max_forwarded_requests;
     let bound = |count: usize, unit| match max {
         0 => Bound::Unlimited,
         _ => Bound::Count(count as u64, unit),
@@ -125,6 +127,20 @@ pub fn limits(max: usize) -> Vec<Limit> {
             bound(uploads_per_client(uploads), "requests"),
             "client address and upstream",
         ),
+        Limit::fixed(
+            "time until a replica accepts a connection",
+            Bound::Time(settings.forward_connect_timeout),
+            "attempt",
+            "another replica, else 503 with Retry-After",
+        )
+        .set_by("FORWARD_CONNECT_TIMEOUT"),
+        Limit::fixed(
+            "time until a replica begins its answer",
+            Bound::Time(settings.forward_response_timeout),
+            "request",
+            "504",
+        )
+        .set_by("FORWARD_RESPONSE_TIMEOUT"),
         Limit::fixed(
             "forwarded requests of a client whose responses have not begun",
             Bound::Count(TURNS as u64, "requests"),

@@ -24,12 +24,8 @@ use super::socket::{Exchange, Socket};
 use crate::deadline_timer::DeadlineTimer;
 use crate::server::MAX_BUFFER;
 
-/// A live replica accepts within a round trip; this allows for one lost packet.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Shorter than the servers' own idle limit, so that a pooled connection is seldom closed under a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Longest wait for a response head: building log archives takes minutes.
-const RESPONSE_TIMEOUT: Duration = Duration::from_hours(1);
 /// Read buffer and longest response head. Units: bytes. Larger buffers make nothing faster.
 const BUFFER_BYTES: usize = 16 * 1024;
 /// Memory of a long response that its client does not read: the send buffer with the piece that filled it, a piece on the
@@ -79,8 +75,8 @@ impl Connection {
     /// Opens one.
     ///
     /// Errors: refused, no route, no answer in time.
-    pub(super) async fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await??;
+    pub(super) async fn open(address: SocketAddr, connect_timeout: Duration) -> io::Result<Self> {
+        let stream = tokio::time::timeout(connect_timeout, TcpStream::connect(address)).await??;
         stream.set_nodelay(true)?;
         sockopt::set_socket_keepalive(&stream, true)?;
         sockopt::set_tcp_keepidle(&stream, KEEPALIVE)?;
@@ -116,10 +112,14 @@ impl Connection {
         self.detach();
     }
 
-    /// Sends `request` and waits for the head of its response.
-    pub(super) async fn send(&mut self, request: Request<AttemptBody>) -> ExchangeOutcome {
+    /// Sends `request` and waits for the head of its response, until `response_timeout`.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<AttemptBody>,
+        response_timeout: Duration,
+    ) -> ExchangeOutcome {
         self.exchange.begin();
-        let deadline = tokio::time::Instant::now() + RESPONSE_TIMEOUT;
+        let deadline = tokio::time::Instant::now() + response_timeout;
         let sent = self.sender.try_send_request(request);
         // It waits for nothing but this task, whose budget must not put it off.
         let mut sent = pin!(tokio::task::unconstrained(sent));

@@ -223,14 +223,15 @@ mod tests {
 
     use super::*;
     use crate::CancellationToken;
-    use crate::forward::Upstream;
+    use crate::forward::{ForwardSettings, Upstream};
 
     #[tokio::test]
     async fn errors_of_the_gateway_name_the_upstream_and_the_reason() {
         let shutdown = CancellationToken::new();
         shutdown.cancel();
         let upstream = Upstream::parse("http://api-server:8090").unwrap();
-        let forward = Forward::start(upstream, Resolver::system(), 0, &shutdown);
+        let settings = ForwardSettings::default();
+        let forward = Forward::start(upstream, Resolver::system(), &settings, &shutdown);
         for (why, status, reason) in [
             (ForwardError::NoReplica, 503, "name cannot be resolved"),
             (ForwardError::Unreachable(1), 503, "cannot be reached"),

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::balance::Balance;
 use super::discover::Discover;
+use super::settings::ForwardSettings;
 use super::upstream::Upstream;
 
 /// Forwards requests to the replicas of one upstream.
@@ -18,16 +19,16 @@ pub struct Forward {
 
 impl Forward {
     /// Starts discovery and health checks of `upstream`, until `shutdown`; after it, requests go to the last known
-    /// replicas. At most `max_requests` requests and tunnels are in flight, each a connection or two; 0: no limit.
+    /// replicas. A request or tunnel in flight has a connection or two.
     ///
     /// Panics: outside a runtime.
     pub fn start(
         upstream: Upstream,
         names: Resolver,
-        max_requests: usize,
+        settings: &ForwardSettings,
         shutdown: &CancellationToken,
     ) -> Self {
-        let balance = Arc::new(Balance::new(upstream, max_requests, shutdown));
+        let balance = Arc::new(Balance::new(upstream, settings, shutdown));
         let discover = Discover::new(balance.clone(), names).run();
         let retired = balance.retired.clone();
         tokio::spawn(retired.run_until_cancelled_owned(discover));

@@ -48,7 +48,7 @@ pub(super) async fn run_checks(balance: Arc<Balance>, replica: Arc<Replica>) {
 
 /// One health check, over a new connection: a replica that accepts no new ones is of no use.
 async fn probe(balance: &Balance, replica: &Replica) -> ReplicaHealth {
-    let Ok(mut connection) = Connection::open(replica.address).await else {
+    let Ok(mut connection) = Connection::open(replica.address, TIMEOUT).await else {
         return ReplicaHealth::Unreachable;
     };
     let mut request = Request::new(AttemptBody::empty());
@@ -61,7 +61,7 @@ async fn probe(balance: &Balance, replica: &Replica) -> ReplicaHealth {
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     // Its body is read without the connection.
     connection.detach();
-    match connection.send(request).await {
+    match connection.send(request, TIMEOUT).await {
         ExchangeOutcome::Response(response) => {
             let status = response.status();
             read_to_end(response.into_body()).await;

@@ -167,10 +167,12 @@ impl<'a> Retry<'a> {
         replica: &Arc<Replica>,
     ) -> Result<(Response<Incoming>, ConnectionLease), AttemptError> {
         let in_flight = RequestInFlight::new(replica);
+        let settings = &self.balance.settings;
         let pooled = self.may_reuse.then(|| replica.pool.take()).flatten();
         let mut connection = match pooled {
             Some(connection) => connection,
-            None => match Connection::open(replica.address).await {
+            None => match Connection::open(replica.address, settings.forward_connect_timeout).await
+            {
                 Ok(connection) => connection,
                 Err(error) => {
                     tracing::debug!(address = %replica.address, %error, "replica unreachable");
@@ -189,7 +191,7 @@ impl<'a> Retry<'a> {
         let may_move = self.is_idempotent && !self.budget.is_spent && self.body.can_replay();
         let answered = tokio::select! {
             biased;
-            answered = connection.send(self.clone_request()) => answered,
+            answered = connection.send(self.clone_request(), settings.forward_response_timeout) => answered,
             () = self.balance.unresponsive(replica), if may_move => return Err(AttemptError::Broken),
         };
         match answered {
