@@ -63,7 +63,7 @@ pub fn parse(texts: &[FileText]) -> Result<Declaration, Error> {
 /// Reads both files from their documents.
 ///
 /// Errors: as [`parse`].
-pub fn read_documents(
+pub(crate) fn read_documents(
     documents: &[ConfigNode],
     purpose: ReadPurpose,
 ) -> Result<Declaration, Error> {

@@ -10,7 +10,7 @@ const PATH_BYTES: usize = 256;
 
 /// Positions of the values of both files, by file and path. They are no part of the wanted state: all are equal.
 #[derive(Debug, Clone, Default)]
-pub struct MemberPlaces(BTreeMap<(&'static str, String), Position>);
+pub(crate) struct MemberPlaces(BTreeMap<(&'static str, String), Position>);
 
 impl PartialEq for MemberPlaces {
     fn eq(&self, _: &Self) -> bool {

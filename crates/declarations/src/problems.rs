@@ -10,7 +10,7 @@ const LISTED: usize = 100;
 
 /// The purpose for which files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadPurpose {
+pub(crate) enum ReadPurpose {
     /// They change records: values that disagree with each other are refused.
     Apply,
     /// They are rehearsed: values that disagree are findings of the rehearsal, with requirement and remedy.

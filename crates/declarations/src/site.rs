@@ -21,7 +21,9 @@ use model::expected_hosts::DiskHints;
 use model::host::HostRole;
 use rules::host::expected_hosts::fits;
 
-use crate::{Declaration, DeclaredInterface, ReadPurpose, documents, read_documents};
+use crate::files::read_documents;
+use crate::problems::ReadPurpose;
+use crate::{Declaration, DeclaredInterface, documents};
 
 pub use mistakes::{KINDS, MistakeKind, SiteFinding, check, is_consequence};
 pub use network::{AutomaticFamilies, HostNetwork, NetworkInterface, NetworkRoute};
@@ -96,7 +98,7 @@ impl Site {
 
 /// Reads a site file.
 ///
-/// Errors: Invalid – not YAML, a document of another kind, or as [`read_documents`].
+/// Errors: Invalid – not YAML, a document of another kind, or as [`crate::parse`].
 pub fn parse(text: &str) -> Result<Site, Error> {
     let documents = documents("site", text)?;
     let (mut declared, mut records) = (Vec::new(), Vec::new());

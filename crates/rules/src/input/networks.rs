@@ -148,7 +148,7 @@ impl NetworkInput {
     }
 
     /// Some list holds IPv6.
-    pub fn has_ipv6(&self) -> bool {
+    pub(crate) fn has_ipv6(&self) -> bool {
         self.families_by_list()
             .iter()
             .any(|(_, list)| list.contains(&Family::V6))
