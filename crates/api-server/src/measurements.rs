@@ -219,12 +219,12 @@ pub(crate) fn measure_file_system(folder: &Path) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
     /// All metrics of the process.
-    pub(crate) fn text() -> String {
+    fn text() -> String {
         declare();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.build().unwrap();
@@ -241,6 +241,26 @@ pub(crate) mod tests {
             assert!(metric.name.starts_with("service_assisted_installer_"));
             // An installer's dashboards know the counters by these names, without the usual suffix.
             assert!(!metric.name.ends_with("_total"), "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn events_of_the_installer_cache_are_counted() {
+        declare();
+        for is_success in [true, false] {
+            count_cache_event(&InstallerCacheEvent::Evicted { is_success });
+        }
+        count_cache_event(&InstallerCacheEvent::LookedUp {
+            minor_version: "4.19".to_owned(),
+            is_hit: true,
+        });
+        let metrics = text();
+        for series in [
+            "release_cache_eviction{success=\"true\"}",
+            "release_cache_eviction{success=\"false\"}",
+            "release_cache{releaseId=\"4.19\",hit=\"true\"}",
+        ] {
+            assert!(metrics.contains(series), "{series}");
         }
     }
 
