@@ -124,8 +124,9 @@ pub(crate) fn temporary(folder: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use cluster_files::STALE_AFTER;
+
+    use super::*;
 
     fn cluster(number: u128) -> ClusterId {
         ClusterId(Uuid::from_u128(number))
