@@ -95,14 +95,14 @@ impl KeySet {
         table: SecretTable,
         row: impl fmt::Display,
         record: &mut Value,
-        change: impl Fn(&SecretPlace, String) -> Result<String, SealError>,
+        change: impl Fn(&SecretPlace, &mut String) -> Result<(), SealError>,
     ) -> Result<(), SealError> {
         if self.active_id().is_none() {
             return Ok(());
         }
         for pointer in table.members() {
             if let Some(Value::String(text)) = record.pointer_mut(pointer) {
-                *text = change(&table.place(pointer, &row), std::mem::take(text))?;
+                change(&table.place(pointer, &row), text)?;
             }
         }
         Ok(())
