@@ -74,7 +74,8 @@ impl KeySet {
         record: &mut Value,
     ) -> Result<(), SealError> {
         self.change_members(table, row, record, |place, text| {
-            self.seal_text(place, &text)
+            *text = self.seal_text(place, text)?;
+            Ok(())
         })
     }
 
@@ -86,7 +87,8 @@ impl KeySet {
         record: &mut Value,
     ) -> Result<(), SealError> {
         self.change_members(table, row, record, |place, text| {
-            self.open_text(place, text)
+            *text = self.open_text(place, std::mem::take(text))?;
+            Ok(())
         })
     }
 

@@ -318,7 +318,7 @@ impl ComposeFolder {
                 let is_new = answer
                     .headers
                     .contains("\nstrict-transport-security: max-age=7");
-                let is_answered = (answer.status, is_new) == (expected.0, expected.0 != 503);
+                let is_answered = answer.status == expected.0 && is_new;
                 Ok((is_answered && answer.body.contains(expected.1)).then_some(()))
             })
             .await
