@@ -57,7 +57,12 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
         only_load: arguments.only_load,
         login: arguments.login,
     };
-    let Some(pod) = site::install::run(&request, &Terminal::default())? else {
+    let publication = RefCell::new(ProgressPrinter::default());
+    let observe = |event: SiteEvent<'_>| match event {
+        SiteEvent::Publishing(progress) => publication.borrow_mut().tick(progress),
+        event => site_texts::report(event),
+    };
+    let Some(pod) = site::install::run(&request, &Terminal, &observe)? else {
         return Ok(());
     };
     if let Some(text) = elsewhere(&pod.manifest) {
@@ -68,20 +73,10 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Questions and reports at the terminal.
-#[derive(Default)]
-struct Terminal {
-    publication: RefCell<ProgressPrinter>,
-}
+/// Questions at the terminal.
+struct Terminal;
 
 impl Dialogue for Terminal {
-    fn report(&self, event: SiteEvent<'_>) {
-        match event {
-            SiteEvent::Publishing(progress) => self.publication.borrow_mut().tick(progress),
-            event => site_texts::report(event),
-        }
-    }
-
     fn host(&self, known: Option<&str>) -> Result<String, Error> {
         let doing = "asking for the host name";
         if !io::stdin().is_terminal() {

@@ -75,8 +75,8 @@ pub struct InstalledPod {
 pub fn run(
     request: &InstallRequest,
     dialogue: &dyn Dialogue,
+    observe: SiteObserver<'_>,
 ) -> Result<Option<InstalledPod>, Error> {
-    let observe: SiteObserver<'_> = &|event| dialogue.report(event);
     let bundle = open(request, observe)?;
     let storage = checks::PodmanStorage::find()?;
     if request.only_load {
@@ -85,11 +85,11 @@ pub fn run(
         images::load(&bundle, Path::new("."), observe)?;
         return Ok(None);
     }
-    let install = CheckedInstall::new(bundle, &storage, request, dialogue)?;
+    let install = CheckedInstall::new(bundle, &storage, request, dialogue, observe)?;
     program::hand_over(&install.bundle, &install.dir, observe)?;
     install.change(observe)?;
     install.prepare(request.login, observe)?;
-    let offered = install.fill(dialogue)?;
+    let offered = install.fill(dialogue, observe)?;
     let project = install.start(observe)?;
     install.record(&project, offered, request.login).map(Some)
 }
@@ -113,6 +113,7 @@ impl CheckedInstall {
         storage: &checks::PodmanStorage,
         request: &InstallRequest,
         dialogue: &dyn Dialogue,
+        observe: SiteObserver<'_>,
     ) -> Result<Self, Error> {
         let dir = std::path::absolute(&request.dir);
         let dir = dir.doing(|| format!("reading {}", request.dir.display()))?;
@@ -124,7 +125,7 @@ impl CheckedInstall {
         checks::ports(&dir, &answers)?;
         let sets = bundled_set::sets(&bundle);
         SpaceNeeds::of(&bundle, &sets, storage, &dir, &change)?.check()?;
-        verify(&bundle, &|event| dialogue.report(event))?;
+        verify(&bundle, observe)?;
         Ok(Self {
             bundle,
             dir,
@@ -163,8 +164,11 @@ impl CheckedInstall {
     }
 
     /// Fills the local registry, and the settings with the versions that it and the bundle offer.
-    fn fill(&self, dialogue: &dyn Dialogue) -> Result<OfferedVersions, Error> {
-        let observe: SiteObserver<'_> = &|event| dialogue.report(event);
+    fn fill(
+        &self,
+        dialogue: &dyn Dialogue,
+        observe: SiteObserver<'_>,
+    ) -> Result<OfferedVersions, Error> {
         // After a restore, the registry is another one than the recorded.
         let recorded = self.installed.as_ref();
         let recorded = recorded.filter(|_| !self.change.restores());
@@ -178,7 +182,7 @@ impl CheckedInstall {
         lifecycle::start(&project, &[REGISTRY])?;
         lifecycle::wait_ready(&project, &[REGISTRY], observe)?;
         registry_content::push_images(bundle, &registry, observe)?;
-        archives::publish(&self.sets, &registry, dir, recorded, dialogue)?;
+        archives::publish(&self.sets, &registry, dir, recorded, dialogue, observe)?;
         let offered = OfferedVersions {
             boot_images: offer::boot_images(bundle, &self.sets, &registry)?,
             releases: offer::releases(&registry)?,

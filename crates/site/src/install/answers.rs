@@ -140,14 +140,11 @@ mod tests {
     use mirror::history::Pruning;
 
     use super::*;
-    use crate::event::SiteEvent;
 
     /// No answer to any question.
     struct Silent;
 
     impl Dialogue for Silent {
-        fn report(&self, _: SiteEvent<'_>) {}
-
         fn host(&self, _: Option<&str>) -> Result<String, Error> {
             Err(Error::new(
                 "asking for the host name",

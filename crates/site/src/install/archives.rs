@@ -19,7 +19,7 @@ use super::bundled_set::{BundledSet, open};
 use super::local_registry::LocalRegistry;
 use super::record::InstallRecord;
 use super::request::Dialogue;
-use crate::event::SiteEvent;
+use crate::event::{SiteEvent, SiteObserver};
 
 /// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(500);
@@ -37,21 +37,22 @@ pub(super) fn publish(
     dir: &Path,
     installed: Option<&InstallRecord>,
     dialogue: &dyn Dialogue,
+    observe: SiteObserver<'_>,
 ) -> Result<(), Error> {
     let is_recorded = |set: &&BundledSet| installed.is_some_and(|it| it.has_archives(set));
     for set in sets.iter().filter(|it| !is_recorded(it)) {
         let doing = || format!("publishing {}", set.path.display());
         let opened = open(set)?;
         if !has_later(set, registry)? {
-            send(opened.clone(), registry, dir, dialogue)
+            send(opened.clone(), registry, dir, dialogue, observe)
                 .map_err(|e| e.chain())
                 .doing(doing)?;
         }
-        write_results(&opened, registry, dir, dialogue)
+        write_results(&opened, registry, dir, observe)
             .map_err(|e| e.chain())
             .doing(doing)?;
     }
-    dialogue.report(SiteEvent::Rested);
+    observe(SiteEvent::Rested);
     Ok(())
 }
 
@@ -61,6 +62,7 @@ fn send(
     registry: &LocalRegistry,
     dir: &Path,
     dialogue: &dyn Dialogue,
+    observe: SiteObserver<'_>,
 ) -> Result<(), model::Error> {
     let workspace = dir.join(WORK);
     let removed = |e| model::Error::internal(format!("removing {}", workspace.display()), e);
@@ -86,11 +88,11 @@ fn send(
     let carried = registry.run(async {
         tokio::select! {
             carried = publication => carried,
-            never = tick(&progress, dialogue) => match never {},
+            never = tick(&progress, observe) => match never {},
         }
     })?;
     match carried {
-        CarriedIn::Unchanged(reason) => dialogue.report(SiteEvent::Unchanged(reason)),
+        CarriedIn::Unchanged(reason) => observe(SiteEvent::Unchanged(reason)),
         CarriedIn::Withheld(pruning) => {
             let images = pruning.images;
             let reason = format!(
@@ -100,7 +102,7 @@ fn send(
             return Err(model::Error::conflict(reason));
         }
         CarriedIn::Published { outcome, .. } => {
-            dialogue.report(SiteEvent::Published(&outcome));
+            observe(SiteEvent::Published(&outcome));
             outcome.check_stayed()?;
         }
     }
@@ -108,10 +110,10 @@ fn send(
 }
 
 /// Reports progress until it is dropped.
-async fn tick(progress: &RunProgress, dialogue: &dyn Dialogue) -> Infallible {
+async fn tick(progress: &RunProgress, observe: SiteObserver<'_>) -> Infallible {
     loop {
         tokio::time::sleep(TICK).await;
-        dialogue.report(SiteEvent::Publishing(progress));
+        observe(SiteEvent::Publishing(progress));
     }
 }
 
@@ -120,18 +122,18 @@ fn write_results(
     set: &Set,
     registry: &LocalRegistry,
     dir: &Path,
-    dialogue: &dyn Dialogue,
+    observe: SiteObserver<'_>,
 ) -> Result<(), model::Error> {
     let workspace = dir.join(RESULTS);
     let _entered = Workspace::enter(&workspace)?;
     let all = archived_results(set, &registry.target(&registry.public)?)?;
     if all.names_by_tag() {
-        dialogue.report(SiteEvent::Noted(results::NEEDS_TAG_MIRRORS));
+        observe(SiteEvent::Noted(results::NEEDS_TAG_MIRRORS));
     }
     let files = results::files(&all, Forms::default())?;
     let now = u64::try_from(service::clock::now().timestamp()).unwrap_or_default();
     let folder = results::write(&workspace, now, &files, &all.charts)?;
-    dialogue.report(SiteEvent::ResultsWritten(&folder));
+    observe(SiteEvent::ResultsWritten(&folder));
     Ok(())
 }
 

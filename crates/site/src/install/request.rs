@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use mirror::history::Pruning;
 use service::Error;
 
-use crate::event::SiteEvent;
-
 /// The bundle, the folder and the options of an installation.
 #[derive(Debug, Clone)]
 pub struct InstallRequest {
@@ -26,11 +24,8 @@ pub struct InstallRequest {
     pub login: bool,
 }
 
-/// Questions and reports while a bundle is installed.
+/// Questions while a bundle is installed.
 pub trait Dialogue {
-    /// Receives an event.
-    fn report(&self, event: SiteEvent<'_>);
-
     /// The name of this host for users and machines; `known` is an address or name of it.
     ///
     /// Errors: there is no answer.
