@@ -93,7 +93,7 @@ impl ServerSettings for Settings {
         let missing = offer.missing_platform_versions();
         let remark = |(selector, version): (&str, &str)| {
             let text = format!(
-                "{selector}: RELEASE_IMAGES has no release {version:?} of its architectures: it is not offered"
+                "{selector}: RELEASE_IMAGES has no release {version:?} of its architectures, or IGNORED_OPENSHIFT_VERSIONS rules it out: it is not offered"
             );
             Problem::new("PLATFORM_VERSIONS", text)
         };

@@ -10,7 +10,7 @@ pub struct ResolverOptions {
     pub resolv_conf: PathBuf,
     /// The file of known hosts, for which no server is queried.
     pub hosts: PathBuf,
-    /// Cache time of addresses, whatever their TTL: the servers of container networks say a day, and replicas
+    /// Cache time of addresses of any TTL: the servers of container networks say a day, and replicas
     /// come and go in seconds.
     pub max_age: Duration,
     /// Cache time of a name that does not exist.

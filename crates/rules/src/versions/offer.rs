@@ -6,7 +6,7 @@ use model::Error;
 use model::infra_env::ImageType;
 use model::versions::{CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage};
 
-use super::find::{ResolvedRelease, find_release, release};
+use super::find::{ResolvedRelease, release};
 use crate::urls::registry_of;
 
 /// First version whose live image has nmstate's service. Source: assisted-service,
@@ -105,12 +105,13 @@ impl Offer {
         missing.map(|(selector, entry)| (selector.as_str(), entry.display_name.as_str()))
     }
 
-    /// The architectures of an entry that have a release.
+    /// The architectures of an entry that have a release which may be installed.
     fn architectures(&self, entry: &OpenshiftVersion) -> Vec<String> {
         let names = entry.cpu_architectures.iter();
         let has_release = |name: &&String| {
             let wanted = name.parse();
-            wanted.is_ok_and(|it| find_release(&self.releases, &entry.display_name, it).is_ok())
+            let ignored = &self.ignored_versions;
+            wanted.is_ok_and(|it| release(&self.releases, ignored, &entry.display_name, it).is_ok())
         };
         names.filter(has_release).cloned().collect()
     }
@@ -219,5 +220,10 @@ mod tests {
         );
         let missing: Vec<_> = offer.missing_platform_versions().collect();
         assert_eq!(missing, [("4.19", "4.19.4")]);
+        let ignoring = Offer {
+            ignored_versions: vec!["4.18.3".to_owned()],
+            ..offer
+        };
+        assert_eq!(ignoring.listed_platform_versions().count(), 0);
     }
 }

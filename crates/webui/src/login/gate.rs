@@ -13,7 +13,7 @@ use super::failure::LogInFailure;
 use super::{LogIn, RequestOrigin, bearer, cookies, pages, routes};
 use crate::files;
 
-/// Time after which a page tries again while the provider is away. Units: seconds.
+/// Time after which a page tries again while the provider does not answer. Units: seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 /// Headers that proxies add.
 const FORWARDED: [HeaderName; 3] = [
