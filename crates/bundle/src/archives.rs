@@ -7,10 +7,11 @@ use mirror::archive::{FilePlace, Set};
 use mirror::content::ImageContent;
 use model::Error;
 use model::mirror_metadata::ImageType;
+use model::release_payload::IMAGE_REFERENCES;
 use oci::{Digest, Kind};
 use oci_client::layer::{LayerMatch, extract_files};
 
-use crate::payload::{REFERENCES, components};
+use crate::payload::components;
 use crate::references::References;
 
 /// Folder of pruned catalogs, and that of their file-based catalog within them.
@@ -82,9 +83,9 @@ impl ArchivedImages {
                 let Some(place) = set.blob(&layer.digest) else {
                     continue;
                 };
-                let wanted = [REFERENCES.to_owned()];
+                let wanted = [IMAGE_REFERENCES.to_owned()];
                 let found = extract_files(place.open()?, &wanted, scratch.path())?;
-                if let Some(LayerMatch::File(file)) = found.get(REFERENCES) {
+                if let Some(LayerMatch::File(file)) = found.get(IMAGE_REFERENCES) {
                     let text = std::fs::read_to_string(file);
                     let text =
                         text.map_err(|e| Error::internal("reading a file of an image", e))?;

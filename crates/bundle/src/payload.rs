@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use model::Error;
+use model::release_payload::{IMAGE_REFERENCES, ImageReferences};
 use oci::{Digest, Kind};
 use oci_client::image::{FileSelection, ImageLocation};
-use serde_json::Value;
 
 use crate::references::References;
 
 /// Label of release images.
 const RELEASE: &str = "io.openshift.release";
-/// The images of a release's components, as an ImageStream.
-pub(crate) const REFERENCES: &str = "release-manifests/image-references";
 /// Label of operator indexes: the folder of their catalog.
 const CATALOG: &str = "operators.operatorframework.io.index.configs.v1";
 /// End of the media types of configurations of images; those of artifacts have other ones.
@@ -45,7 +43,7 @@ pub(crate) async fn find(
         .get(CATALOG)
         .map(|folder| folder.trim_matches('/').to_owned());
     let folder = match (labels.contains_key(RELEASE), catalog) {
-        (true, _) => REFERENCES.to_owned(),
+        (true, _) => IMAGE_REFERENCES.to_owned(),
         (false, Some(folder)) => format!("{folder}/"),
         (false, None) => return Ok(()),
     };
@@ -61,10 +59,10 @@ pub(crate) async fn find(
     let read = |path: &std::path::Path| {
         std::fs::read_to_string(path).map_err(|e| Error::internal("reading a file of an image", e))
     };
-    if folder == REFERENCES {
-        let path = tree.file(REFERENCES);
+    if folder == IMAGE_REFERENCES {
+        let path = tree.file(IMAGE_REFERENCES);
         let path =
-            path.ok_or_else(|| Error::not_found("file", format!("{REFERENCES} in {name}")))?;
+            path.ok_or_else(|| Error::not_found("file", format!("{IMAGE_REFERENCES} in {name}")))?;
         return components(references, name, &read(path)?);
     }
     for (path, file) in tree.below(folder.trim_end_matches('/')) {
@@ -79,15 +77,11 @@ pub(crate) async fn find(
 ///
 /// Errors: Invalid – malformed.
 pub(crate) fn components(references: &mut References, name: &str, text: &str) -> Result<(), Error> {
-    let wrong = |reason: String| Error::invalid(format!("{REFERENCES} of {name}"), reason);
-    let stream: Value = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
-    let tags = stream["spec"]["tags"].as_array();
-    let tags = tags.ok_or_else(|| wrong("it names no images".to_owned()))?;
-    for tag in tags {
-        if let Some(image) = tag["from"]["name"].as_str() {
-            let component = tag["name"].as_str().unwrap_or_default();
-            references.add(image, format!("release {name}: {component}"));
-        }
+    let read = ImageReferences::parse(text.as_bytes());
+    let read =
+        read.map_err(|reason| Error::invalid(format!("{IMAGE_REFERENCES} of {name}"), reason))?;
+    for (component, image) in &read.images {
+        references.add(image, format!("release {name}: {component}"));
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ pub use graph::{GraphRelease, UpdateGraph};
 pub(crate) use images::{COMPONENTS, RELEASES};
 pub use images::{Releases, releases};
 pub(crate) use in_target::TargetReleases;
-pub(crate) use payload::{REFERENCES, components};
+pub(crate) use payload::components;
 pub(crate) use select::{architectures, named};
 pub use settings::{ReleaseSources, public_graph_data, usual_graph_base};
 pub use updates::Updates;

@@ -30,6 +30,7 @@ mod nearest;
 pub mod network;
 pub mod node_replacement;
 pub mod operators;
+pub mod release_payload;
 pub mod schema;
 pub mod size;
 pub mod steps;

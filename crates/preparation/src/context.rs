@@ -20,6 +20,7 @@ use crate::installer_cache::InstallerCacheEvent;
 use crate::registry::RegistryAccess;
 use crate::registry_limit::{PreparationPermit, RegistryLimit};
 use crate::release::{ReleaseCache, ReleaseInfo};
+use crate::release_image;
 use crate::signers::{Signers, unsigned};
 use crate::work_folder::PreparationLock;
 
@@ -128,6 +129,20 @@ impl InstallContext {
             ));
         };
         signers.check(image, options.release_timeout).await
+    }
+
+    /// Metadata of the release image `image`; made up without a registry if `dummy_ignition` is set.
+    ///
+    /// Errors: no registry that has it answers, or its metadata is malformed; with registry and image.
+    pub async fn release(
+        &self,
+        image: &str,
+        pull_secret: &SecretString,
+    ) -> Result<ReleaseInfo, PreparationFailure> {
+        if self.options().dummy_ignition {
+            return Ok(ReleaseInfo::dummy(image));
+        }
+        release_image::read(self, image, pull_secret).await
     }
 
     /// Takes the file lock of `cluster`'s preparation, among all processes on the same files; none if it is held.

@@ -59,7 +59,8 @@ async fn make(
     if ctx.options().dummy_ignition {
         let mut outputs = dummy::outputs(&input.snapshot, &install_config)?;
         add_manifests(&mut outputs, &input.snapshot, generated)?;
-        return Ok((outputs, ReleaseInfo::dummy(&input.snapshot.cluster)));
+        let release = ReleaseInfo::dummy(&input.snapshot.cluster.ocp_release_image);
+        return Ok((outputs, release));
     }
     let cluster = &input.snapshot.cluster;
     let release = release_image::read(ctx, &cluster.ocp_release_image, &input.pull_secret).await?;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::cluster::Cluster;
-use serde::Deserialize;
+use model::release_payload::{COMPONENTS, ComponentImages, ImageReferences};
 
 use crate::failure::PreparationFailure;
 
@@ -21,14 +20,26 @@ pub struct ReleaseInfo {
     pub must_gather_image: String,
     /// Images with installers, by tag: `installer`, `baremetal-installer`.
     pub installers: BTreeMap<String, String>,
+    /// Images that hosts run; none in releases before 4.12.
+    pub components: ComponentImages,
 }
 
 impl ReleaseInfo {
-    /// Placeholder for a release that is not read.
-    pub(crate) fn dummy(cluster: &Cluster) -> Self {
+    /// Placeholder for a release that is not read. Its images are those of no registry; a pull secret for the release
+    /// covers them.
+    pub(crate) fn dummy(release_image: &str) -> Self {
+        let folder = release_image
+            .rfind('/')
+            .map_or("", |slash| &release_image[..=slash]);
+        let [agent, installer, controller] =
+            COMPONENTS.map(|component| format!("{folder}{}:dummy", component.name));
         Self {
-            release_image: cluster.ocp_release_image.clone(),
-            version: cluster.openshift_version.clone(),
+            release_image: release_image.to_owned(),
+            components: ComponentImages {
+                agent,
+                installer,
+                controller,
+            },
             ..Self::default()
         }
     }
@@ -60,36 +71,6 @@ impl ReleaseCache {
 /// Capacity of the cache: more releases than a site installs at a time.
 const CACHE_CAPACITY: usize = 64;
 
-/// `release-manifests/image-references`: an image stream.
-#[derive(Deserialize)]
-struct ImageReferences {
-    kind: String,
-    metadata: StreamMetadata,
-    spec: StreamSpec,
-}
-
-#[derive(Deserialize)]
-struct StreamMetadata {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct StreamSpec {
-    tags: Vec<StreamTag>,
-}
-
-#[derive(Deserialize)]
-struct StreamTag {
-    name: String,
-    from: TagSource,
-}
-
-#[derive(Deserialize)]
-struct TagSource {
-    kind: String,
-    name: String,
-}
-
 /// Reads the image stream of a release.
 pub(crate) fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, PreparationFailure> {
     let broken = |why: &str| {
@@ -97,35 +78,31 @@ pub(crate) fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, P
             "release image {release_image} has an invalid image-references file: {why}"
         ))
     };
-    let stream: ImageReferences =
-        serde_json::from_slice(json).map_err(|error| broken(&error.to_string()))?;
-    if stream.kind != "ImageStream" {
-        return Err(broken(&format!("its kind is {}", stream.kind)));
-    }
-    let mut images: BTreeMap<String, String> = stream
-        .spec
-        .tags
-        .into_iter()
-        .filter(|tag| tag.from.kind == "DockerImage")
-        .map(|tag| (tag.name, tag.from.name))
-        .collect();
-    let mut required = |name: &str| {
-        images
-            .remove(name)
-            .ok_or_else(|| broken(&format!("{name} is missing")))
+    let references = ImageReferences::parse(json).map_err(|reason| broken(&reason))?;
+    let required = |name: &str| {
+        let image = references.image(name).map(str::to_owned);
+        image.ok_or_else(|| broken(&format!("{name} is missing")))
     };
-    let mco_image = required("machine-config-operator")?;
-    let must_gather_image = required("must-gather")?;
-    images.retain(|name, _| matches!(name.as_str(), "installer" | "baremetal-installer"));
-    if images.is_empty() {
+    let (mco_image, must_gather_image) = (
+        required("machine-config-operator")?,
+        required("must-gather")?,
+    );
+    let components = references.components();
+    let ImageReferences { version, images } = references;
+    let installers: BTreeMap<String, String> = images
+        .into_iter()
+        .filter(|(name, _)| matches!(name.as_str(), "installer" | "baremetal-installer"))
+        .collect();
+    if installers.is_empty() {
         return Err(broken("installer and baremetal-installer are missing"));
     }
     Ok(ReleaseInfo {
-        version: stream.metadata.name,
+        release_image,
+        version,
         mco_image,
         must_gather_image,
-        installers: images,
-        release_image,
+        installers,
+        components,
     })
 }
 
@@ -137,6 +114,7 @@ mod tests {
         {"name":"machine-config-operator","from":{"kind":"DockerImage","name":"r/mco@sha256:1"}},
         {"name":"must-gather","from":{"kind":"DockerImage","name":"r/gather@sha256:2"}},
         {"name":"baremetal-installer","from":{"kind":"DockerImage","name":"r/installer@sha256:3"}},
+        {"name":"agent-installer-node-agent","from":{"kind":"DockerImage","name":"r/agent@sha256:5"}},
         {"name":"other","from":{"kind":"DockerImage","name":"r/other@sha256:4"}}]}}"#;
 
     #[test]
@@ -146,6 +124,15 @@ mod tests {
         assert_eq!(info.mco_image, "r/mco@sha256:1");
         assert_eq!(info.must_gather_image, "r/gather@sha256:2");
         assert_eq!(info.installers.len(), 1);
+        assert_eq!(info.components.references(), ["r/agent@sha256:5", "", ""]);
+    }
+
+    #[test]
+    fn a_release_that_is_not_read_has_all_components() {
+        let info = ReleaseInfo::dummy("r:5000/ns/release:4.18");
+        assert_eq!(info.components.missing().count(), 0);
+        let agent = "r:5000/ns/agent-installer-node-agent:dummy";
+        assert_eq!(info.components.agent, agent);
     }
 
     #[test]

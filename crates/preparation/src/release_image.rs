@@ -1,14 +1,12 @@
 //! Reading of release images, from their mirrors or registry.
 
+use model::release_payload::IMAGE_REFERENCES;
 use secrecy::SecretString;
 
 use crate::context::InstallContext;
 use crate::failure::{PreparationFailure, blocking};
 use crate::registry::{ExtractedFile, Images, ScratchFolder};
 use crate::release::{self, ReleaseInfo};
-
-/// Path of the image list in a release image.
-const IMAGE_REFERENCES: &str = "release-manifests/image-references";
 
 /// Reads the metadata of the release image `image` from its mirrors or registry.
 ///

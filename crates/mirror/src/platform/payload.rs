@@ -6,6 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use model::Error;
 use model::image_set::PlatformSelection as Wish;
+use model::release_payload::{IMAGE_REFERENCES, ImageReferences};
 use oci::{Digest, Kind, Platform, Reference};
 use oci_client::Client;
 use oci_client::image::{ImageFile, fetch_files};
@@ -16,8 +17,6 @@ use serde_json::Value;
 use super::live_image::{BootArchitectures, LiveImage, architecture_of};
 use super::select::wished_architectures;
 
-/// The images of the components, as an ImageStream.
-pub(crate) const REFERENCES: &str = "release-manifests/image-references";
 /// The version.
 const METADATA: &str = "release-manifests/release-metadata";
 /// Manifest with a release's disk images, as a ConfigMap.
@@ -51,28 +50,6 @@ pub(super) struct Payload {
 }
 
 #[derive(Deserialize)]
-struct ImageStream {
-    spec: ReleaseSpec,
-}
-
-#[derive(Deserialize)]
-struct ReleaseSpec {
-    #[serde(default)]
-    tags: Vec<Component>,
-}
-
-#[derive(Deserialize)]
-struct Component {
-    name: String,
-    from: From,
-}
-
-#[derive(Deserialize)]
-struct From {
-    name: String,
-}
-
-#[derive(Deserialize)]
 struct ReleaseMetadata {
     version: String,
     #[serde(default)]
@@ -89,22 +66,16 @@ struct Data {
     stream: String,
 }
 
-/// The components of a release and their images, from its file with [`REFERENCES`].
+/// The components of a release and their images, from its file with [`IMAGE_REFERENCES`].
 ///
 /// Errors: it is malformed, or names none.
 pub(crate) fn components(references: &[u8]) -> Result<Vec<(String, Reference)>, String> {
-    let stream = serde_json::from_slice(references);
-    let stream: ImageStream = stream.map_err(|e| e.to_string())?;
-    let mut components = Vec::new();
-    for Component { name, from } in stream.spec.tags {
-        let image = from.name.parse();
-        let image = image.map_err(|e: Error| format!("{name}: {e}"))?;
-        components.push((name, image));
-    }
-    if components.is_empty() {
-        return Err("it names no images".to_owned());
-    }
-    Ok(components)
+    let component = |(name, image): (String, String)| {
+        let image = image.parse().map_err(|e: Error| format!("{name}: {e}"))?;
+        Ok((name, image))
+    };
+    let images = ImageReferences::parse(references)?.images;
+    images.into_iter().map(component).collect()
 }
 
 /// Reads the payload of a release. `wish` selects its disk images, `boot` its live images.
@@ -122,12 +93,12 @@ pub(super) async fn read(
         .tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let opened = OpenedRelease::open(client, release, folder.path()).await?;
-    let read = opened.files([REFERENCES, METADATA]).await;
+    let read = opened.files([IMAGE_REFERENCES, METADATA]).await;
     let [references, metadata] = read.map_err(|error| opened.incomplete(error))?;
     let metadata: ReleaseMetadata = opened.json(METADATA, &metadata)?;
     let components = components(&references);
-    let mut components = components.map_err(|reason| opened.wrong(REFERENCES, reason))?;
-    let mut manifests = vec![(REFERENCES, references.into())];
+    let mut components = components.map_err(|reason| opened.wrong(IMAGE_REFERENCES, reason))?;
+    let mut manifests = vec![(IMAGE_REFERENCES, references.into())];
     if wish.kube_virt_container {
         let read = opened.boot_images().await;
         let (config_map, stream) = read.map_err(|error| opened.incomplete(error))?;

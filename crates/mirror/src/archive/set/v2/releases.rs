@@ -2,11 +2,12 @@
 
 use model::Error;
 use model::mirror_metadata::ImageType;
+use model::release_payload::IMAGE_REFERENCES;
 use oci::{Reference, Repository, Tag};
 
 use super::selection::Selection;
 use crate::archive::v2_paths::WORKSPACE;
-use crate::platform::{COMPONENTS, REFERENCES, RELEASE_FILES, RELEASES, components};
+use crate::platform::{COMPONENTS, RELEASE_FILES, RELEASES, components};
 
 /// A payload names some 200 images. Units: bytes.
 const REFERENCES_LIMIT_BYTES: u64 = 64 << 20;
@@ -18,7 +19,7 @@ pub(super) fn add(selection: &mut Selection<'_>) -> Result<(), Error> {
     let below = format!("{WORKSPACE}{RELEASE_FILES}");
     for (path, place) in selection.set.below(&below) {
         let release = path.strip_prefix(&below);
-        let release = release.and_then(|it| it.strip_suffix(REFERENCES)?.strip_suffix('/'));
+        let release = release.and_then(|it| it.strip_suffix(IMAGE_REFERENCES)?.strip_suffix('/'));
         let Some((name, version)) = release.and_then(|it| it.rsplit_once('/')) else {
             continue;
         };
