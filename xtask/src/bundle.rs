@@ -18,9 +18,6 @@ pub(crate) const PROGRAM: &str = "atoll";
 
 /// Kubernetes manifests, whose images have to be inside.
 const KUBERNETES: &str = "deploy/kubernetes";
-/// Flags that add the images which hosts pull.
-const HOST_IMAGES: [&str; 2] = ["--image", "--archives"];
-const WITHOUT_HOST_IMAGES: &str = "--without-host-images";
 
 /// Arguments of `bundle`.
 #[derive(Debug, Args)]
@@ -61,11 +58,6 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
         command.arg("--manifests").arg(kubernetes);
     }
     command.args(&arguments.more);
-    let is_flag = |it: &&String| HOST_IMAGES.iter().any(|flag| it.starts_with(flag));
-    if !arguments.more.iter().any(|it| is_flag(&it)) {
-        // The installer's and the controller's are not built here.
-        command.arg(WITHOUT_HOST_IMAGES);
-    }
     run_command(&mut command)?;
     Ok(code)
 }

@@ -10,6 +10,7 @@ pub(crate) mod bmc_boots;
 pub(crate) mod change_stream;
 pub(crate) mod cluster_store;
 pub(crate) mod clusters;
+mod component_images;
 pub(crate) mod day2;
 pub(crate) mod declarations;
 pub(crate) mod discovery_files;
@@ -30,6 +31,7 @@ pub(crate) mod ipxe;
 mod job_runner;
 mod job_work;
 pub(crate) mod jobs;
+mod known_release;
 pub(crate) mod links;
 pub(crate) mod log_in_codes;
 pub(crate) mod logs;
@@ -70,6 +72,7 @@ use bmc_boots::BmcBoots;
 use change_stream::ChangeStreams;
 use cluster_files::FileStore;
 use clusters::Clusters;
+use component_images::ComponentSource;
 use declarations::Declarations;
 use discovery_files::DiscoveryFiles;
 use encoded::EncodedClusters;
@@ -202,6 +205,11 @@ impl App {
             settings.enable_org_tenancy,
         ));
 
+        let components = Arc::new(ComponentSource {
+            set: settings.components(),
+            offer: Arc::clone(&offer),
+            install: install.clone(),
+        });
         let agents = Agents {
             db: db.clone(),
             clusters: Arc::clone(&cluster_store),
@@ -225,6 +233,7 @@ impl App {
             access: Arc::clone(&access),
             offer: Arc::clone(&offer),
             install: install.clone(),
+            components: Arc::clone(&components),
             events: Arc::clone(&events),
             files: file_store.clone(),
             bound: RecordBound::of_clusters(&settings),
@@ -235,6 +244,7 @@ impl App {
             access: Arc::clone(&access),
             tokens: Arc::clone(&tokens),
             offer: Arc::clone(&offer),
+            components,
             events: Arc::clone(&events),
             bound: RecordBound::of_infra_envs(&settings),
         });
@@ -277,6 +287,7 @@ impl App {
             declarations: Arc::new(declarations),
             discovery_files: Arc::new(DiscoveryFiles {
                 db: db.clone(),
+                clusters: Arc::clone(&cluster_store),
                 tokens: Arc::clone(&tokens),
                 options: discovery,
             }),

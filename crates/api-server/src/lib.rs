@@ -105,7 +105,6 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         .doing("reading REGISTRIES_CONF_PATH")?;
     let discovery = discovery::DiscoveryOptions {
         service_base_url: settings.callback_url(),
-        agent_image: settings.agent_docker_image.clone(),
         insecure: settings.skip_cert_verification,
         service_ca: service_ca.clone(),
         mirrors: mirrors.clone(),

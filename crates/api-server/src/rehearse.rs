@@ -190,11 +190,8 @@ pub(crate) fn settings(own: &Settings, schema: String, folder: std::path::PathBu
 pub(crate) fn settings_of_profile(mut settings: Settings) -> Settings {
     let releases = settings.release_images.0.iter();
     let mut images: Vec<&str> = releases.map(|release| release.url.as_str()).collect();
-    images.extend([
-        settings.agent_docker_image.as_str(),
-        &settings.installer_image,
-        &settings.controller_image,
-    ]);
+    let components = settings.components();
+    images.extend(components.known());
     let parsed = images.into_iter().filter_map(|image| image.parse().ok());
     let registries = parsed.map(|image: oci::Reference| image.registry.to_string());
     let registries: Vec<_> = registries.collect();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mirror::target_name::TargetName;
 use model::domains::ManagedDomain;
 use model::hardware::VersionedHostRequirements;
+use model::release_payload::ComponentImages;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage, ReleaseSource};
 use oci_client::signature::SignatureStore;
 use rules::InstallationPolicy;
@@ -458,12 +459,13 @@ service::settings! {
         hw_validator_requirements: JsonVar<Vec<VersionedHostRequirements>> = "[]",
         /// Registries that need no entry in a pull secret.
         public_container_registries: CommaList = "",
-        /// Image of the discovery agent.
-        agent_docker_image: String = "quay.io/edge-infrastructure/assisted-installer-agent:latest",
-        /// Image of the program that installs hosts.
-        installer_image: String = "quay.io/edge-infrastructure/assisted-installer:latest",
-        /// Image of the controller that finalizes an installation.
-        controller_image: String = "quay.io/edge-infrastructure/assisted-installer-controller:latest",
+        /// Image of the discovery agent, in place of that of the release: agent-installer-node-agent.
+        agent_docker_image: String = "",
+        /// Image of the program that installs hosts, in place of that of the release: agent-installer-orchestrator.
+        installer_image: String = "",
+        /// Image of the controller that finalizes an installation inside the new cluster, in place of that of the
+        /// release: agent-installer-csr-approver.
+        controller_image: String = "",
         /// Image of this service in the list of components.
         self_version: String = "quay.io/edge-infrastructure/assisted-service:latest",
         /// Release tag of this service.
@@ -664,7 +666,6 @@ impl Settings {
             disk_encryption_support: self.disk_encryption_support,
             ipv6_support: self.ipv6_support,
             soft_timeouts: self.enable_soft_timeouts,
-            agent_image: self.agent_docker_image.clone(),
             upgrade_agent: self.enable_upgrade_agent,
             host_max_disconnection: self.host_max_disconnection_time,
             prepare_timeout: self.prepare_for_installation_timeout,
@@ -693,13 +694,7 @@ impl Settings {
             os_images: self.os_images.0.clone(),
             platform_versions,
             ignored_versions: self.ignored_openshift_versions.0.clone(),
-            component_images: [
-                &self.agent_docker_image,
-                &self.installer_image,
-                &self.controller_image,
-            ]
-            .map(Clone::clone)
-            .into(),
+            components: self.components(),
             public_registries,
             ntp_default_server: self.ntp_default_server.clone(),
             image_service_url: self.image_service_base_url.0.clone(),
@@ -711,12 +706,18 @@ impl Settings {
         }
     }
 
+    /// Images that hosts run in place of those of the release.
+    pub fn components(&self) -> ComponentImages {
+        ComponentImages {
+            agent: self.agent_docker_image.clone(),
+            installer: self.installer_image.clone(),
+            controller: self.controller_image.clone(),
+        }
+    }
+
     /// Parameters of agent steps.
     pub(crate) fn steps(&self) -> rules::steps::Settings {
         rules::steps::Settings {
-            agent_image: self.agent_docker_image.clone(),
-            installer_image: self.installer_image.clone(),
-            controller_image: self.controller_image.clone(),
             disabled: known(&self.disabled_steps),
             check_cluster_version: self.check_cluster_version,
             skip_mco_reboot: self.enable_skip_mco_reboot,

@@ -165,10 +165,11 @@ async fn run_one(check: &'static SiteCheck, site: Arc<SiteFacts>) -> Vec<CheckRe
 
 #[cfg(test)]
 mod tests {
+    use model::release_payload::ComponentImages;
+
     use super::*;
     use crate::{
-        BootImage, CertificateFile, CheckStatus, DataFolder, NamedImage, ProbeProblem, ServedName,
-        SiteProbe,
+        BootImage, CertificateFile, CheckStatus, DataFolder, ProbeProblem, ServedName, SiteProbe,
     };
 
     static TABLE: &[SiteCheck] = &[
@@ -241,10 +242,10 @@ mod tests {
                 path: Some(missing("live.iso")),
             }]),
             releases: Some(Vec::new()),
-            images: vec![NamedImage {
-                setting: "AGENT_DOCKER_IMAGE".to_owned(),
-                reference: "Not An Image".to_owned(),
-            }],
+            components: Some(ComponentImages {
+                agent: "Not An Image".to_owned(),
+                ..ComponentImages::default()
+            }),
             service_base_url: Some("http://127.0.0.1:8090".to_owned()),
             image_service_base_url: Some("http://user:secret@localhost:8888/?q=secret".to_owned()),
             ..SiteFacts::default()

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use model::release_payload::ComponentImages;
 use oci_client::{Credentials, Mirrors};
 use url::Url;
 
@@ -46,7 +47,9 @@ pub struct SiteFacts {
     pub boot_images: Option<Vec<BootImage>>,
     /// Releases on offer.
     pub releases: Option<Vec<model::versions::ReleaseImage>>,
-    /// Images that settings name.
+    /// Images that hosts run in place of those of the releases; absent at a site that installs nothing.
+    pub components: Option<ComponentImages>,
+    /// Other images that settings name.
     pub images: Vec<NamedImage>,
     /// Operator catalogs.
     pub catalogs: Vec<SiteProbe>,

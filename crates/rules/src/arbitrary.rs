@@ -241,9 +241,9 @@ proptest! {
     fn refresh_of_an_unbound_host_is_idempotent(mut host in host(0)) {
         host.record.cluster_id = None;
         let policy = InstallationPolicy::default();
-        refresh::unbound_host(&mut host, &policy, now());
+        refresh::unbound_host(&mut host, "", &policy, now());
         let before = host.record.clone();
-        prop_assert_eq!(refresh::unbound_host(&mut host, &policy, now()), []);
+        prop_assert_eq!(refresh::unbound_host(&mut host, "", &policy, now()), []);
         prop_assert_eq!(host.record, before);
     }
 }

@@ -69,6 +69,7 @@ pub fn cluster(
             texts,
             cluster: Some(&subject),
             policy,
+            agent_image: &snapshot.components.agent,
             requirements: &requirements,
             now,
         };
@@ -77,10 +78,11 @@ pub fn cluster(
     causes.into_explanation(about, record.status.to_string())
 }
 
-/// Explains the hosts of an infra-env that have no cluster.
+/// Explains the hosts of an infra-env that have no cluster; they are to run the agent of `agent_image`.
 pub fn pool(
     infra_env: &InfraEnv,
     hosts: &[HostState],
+    agent_image: &str,
     failures: &FailureTimes,
     policy: &InstallationPolicy,
     now: Timestamp,
@@ -99,6 +101,7 @@ pub fn pool(
             texts: &HostTexts::of(host),
             cluster: None,
             policy,
+            agent_image,
             requirements: &requirements,
             now,
         };

@@ -29,8 +29,6 @@ pub struct InstallationPolicy {
     pub ipv6_support: bool,
     /// `ENABLE_SOFT_TIMEOUTS`: a stage that times out is reported and does not fail.
     pub soft_timeouts: bool,
-    /// `AGENT_DOCKER_IMAGE`.
-    pub agent_image: String,
     /// `ENABLE_UPGRADE_AGENT`.
     pub upgrade_agent: bool,
     /// `HOST_MAX_DISCONNECTION_TIME`.
@@ -69,7 +67,6 @@ impl Default for InstallationPolicy {
             disk_encryption_support: true,
             ipv6_support: false,
             soft_timeouts: false,
-            agent_image: String::new(),
             upgrade_agent: true,
             host_max_disconnection: Duration::from_secs(3 * MINUTE),
             prepare_timeout: Duration::from_secs(10 * MINUTE),

@@ -6,6 +6,7 @@ use model::host::{Host, HostRole, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::infra_env::InfraEnv;
 use model::inventory::{Boot, Cpu, Disk, DriveType, Interface, Inventory, Route};
+use model::release_payload::ComponentImages;
 use model::time::Timestamp;
 use model::versions::{CpuArchitecture, OsImage, ReleaseImage};
 use uuid::Uuid;
@@ -58,7 +59,10 @@ pub(crate) fn offer() -> Offer {
             os_image("4.16", "arm64"),
             os_image("4.19", "x86_64"),
         ],
-        component_images: vec!["registry.example.com:5000/edge/agent:v1".to_owned()],
+        components: ComponentImages {
+            agent: "registry.example.com:5000/edge/agent:v1".to_owned(),
+            ..ComponentImages::default()
+        },
         image_service_url: "http://images.example.com:8888".to_owned(),
         ..Offer::default()
     }

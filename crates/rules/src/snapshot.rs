@@ -8,6 +8,7 @@ pub(crate) mod reach;
 pub mod roles;
 use model::cluster::Cluster;
 use model::ids::HostId;
+use model::release_payload::ComponentImages;
 use model::time::DateTime;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,8 @@ pub struct Snapshot {
     pub files: StoredFiles,
     /// Leases of its virtual addresses.
     pub vip_leases: VipLeases,
+    /// Images that its hosts run.
+    pub components: ComponentImages,
     /// Since when the server has observed it.
     pub observed: ObservedTime,
 }
@@ -64,6 +67,7 @@ impl Snapshot {
             hosts: hosts.into(),
             files: StoredFiles::default(),
             vip_leases: VipLeases::default(),
+            components: ComponentImages::default(),
             observed: ObservedTime::default(),
         }
     }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use model::Error;
+use model::release_payload::{COMPONENTS, ComponentImages};
 use oci_client::Client;
 use serde_json::{Value, json};
 
@@ -29,12 +30,8 @@ pub struct Published {
     pub mco: String,
     /// must-gather.
     pub must_gather: String,
-    /// The agent that hosts run, for `AGENT_DOCKER_IMAGE`.
-    pub agent: String,
-    /// Writes disks on hosts, for `INSTALLER_IMAGE`.
-    pub host_installer: String,
-    /// Follows the installation from inside the cluster, for `CONTROLLER_IMAGE`.
-    pub controller: String,
+    /// Images that hosts run.
+    pub components: ComponentImages,
 }
 
 /// Content of the installer image of a release.
@@ -72,55 +69,68 @@ pub async fn publish_with(
     installer: &InstallerProgram,
     version: &str,
 ) -> Result<Published, Error> {
-    let push = async |name: &str, layers: &[LayerFile], labels: Value| {
+    let push = async |name: &str, layers: &[LayerFile]| {
         let image = format!("{registry}/{namespace}/{name}:{version}");
-        image::push(client, &image, layers, labels).await
+        image::push(client, &image, layers, json!({})).await
     };
     let component = async |name: &str, program: &str| {
         let text = format!("#!/bin/sh\necho {name} of {version}\n");
         let layer = LayerFile::of(vec![LayerEntry::program(program, text.as_bytes())])?;
-        push(name, &[base()?, layer], json!({})).await
+        push(name, &[base()?, layer]).await
     };
     let mco = component("machine-config-operator", "usr/bin/machine-config-operator").await?;
     let must_gather = component("must-gather", "usr/bin/gather").await?;
-    let agent = component("agent", "usr/bin/agent").await?;
-    let host_installer = component("host-installer", "usr/bin/installer").await?;
-    let controller = component("controller", "usr/bin/assisted-installer-controller").await?;
+    let [agent, host_installer, controller] = COMPONENTS.map(|one| one.name);
+    let components = ComponentImages {
+        agent: component(agent, "usr/bin/agent").await?,
+        installer: component(host_installer, "usr/bin/installer").await?,
+        controller: component(controller, "usr/bin/assisted-installer-controller").await?,
+    };
 
     let program = LayerFile::of(vec![
         LayerEntry::file_of("usr/bin/openshift-install", &installer.program),
         LayerEntry::link("usr/bin/openshift-baremetal-install", "openshift-install"),
     ])?;
     let layers = [base()?, installer.userland.layer()?, program];
-    let installer = push("installer", &layers, json!({})).await?;
+    let installer = push("installer", &layers).await?;
 
-    let references = image_references(
-        version,
-        &[
-            ("baremetal-installer", &installer),
-            ("installer", &installer),
-            ("machine-config-operator", &mco),
-            ("must-gather", &must_gather),
-        ],
-    );
-    let labels =
-        json!({ "io.openshift.release": version, "io.openshift.release.base-image-digest": "" });
-    let release = push(
-        "release",
-        &[base()?, payload(version, &references)?],
-        labels,
-    )
-    .await?;
+    let mut images: Vec<(&str, &str)> = vec![
+        ("baremetal-installer", &installer),
+        ("installer", &installer),
+        ("machine-config-operator", &mco),
+        ("must-gather", &must_gather),
+    ];
+    let names = COMPONENTS.iter().map(|one| one.name);
+    images.extend(names.zip(components.references()));
+    images.sort_unstable();
+    let release = format!("{registry}/{namespace}/release:{version}");
+    let release = publish_payload(client, &release, version, &images).await?;
     Ok(Published {
         version: version.to_owned(),
         release,
         installer,
         mco,
         must_gather,
-        agent,
-        host_installer,
-        controller,
+        components,
     })
+}
+
+/// Publishes the image `release` of `version`, a payload that names `images` by component. Returns it by digest.
+///
+/// Errors: those of the client.
+pub async fn publish_payload(
+    client: &Client,
+    release: &str,
+    version: &str,
+    images: &[(&str, &str)],
+) -> Result<String, Error> {
+    let labels =
+        json!({ "io.openshift.release": version, "io.openshift.release.base-image-digest": "" });
+    let layers = [
+        base()?,
+        payload(version, &image_references(version, images))?,
+    ];
+    image::push(client, release, &layers, labels).await
 }
 
 /// Base layer of every image.
@@ -156,7 +166,7 @@ fn payload(version: &str, references: &Value) -> Result<LayerFile, Error> {
     ])
 }
 
-fn image_references(version: &str, images: &[(&str, &String)]) -> Value {
+fn image_references(version: &str, images: &[(&str, &str)]) -> Value {
     let tags: Vec<Value> = images
         .iter()
         .map(|(name, image)| json!({ "name": name, "from": { "kind": "DockerImage", "name": image } }))

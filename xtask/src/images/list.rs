@@ -193,7 +193,7 @@ mod tests {
         let settings = fs::read_to_string(root().join("deploy/atoll.env")).unwrap();
         let paths: Vec<_> = IMAGES.iter().filter_map(|image| image.pulled_as).collect();
         assert_eq!(paths, [AGENT_IMAGE]);
-        let line = format!("AGENT_DOCKER_IMAGE=<host>:5000/{AGENT_IMAGE}");
+        let line = format!("# AGENT_DOCKER_IMAGE=<host>:5000/{AGENT_IMAGE}");
         assert!(settings.lines().any(|it| it == line), "{settings}");
     }
 

@@ -6,7 +6,6 @@ use model::Error;
 use model::events::EventSeverity;
 use model::host::{Host, HostCreateParams, HostProgress, HostStatus};
 use model::ids::{HostId, InfraEnvId};
-use model::infra_env::InfraEnv;
 use model::steps::{StepReply, StepType, Steps};
 use model::time::Timestamp;
 use rules::HostState;
@@ -19,7 +18,7 @@ use rules::steps::replies::{self, CheckedReply};
 
 use super::events::Events;
 use super::expected_hosts::expected_list;
-use super::infra_envs::InfraEnvCache;
+use super::infra_envs::{HostOrigin, InfraEnvCache};
 use super::repeated_replies::{RepeatedReplies, SentReply};
 use super::steps::AgentSteps;
 use super::{ClusterStore, ClusterTransaction, Heartbeats, Scope, StoredSnapshot, render, request};
@@ -55,26 +54,22 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    /// Image of the agent that hosts are to run.
-    pub(crate) fn image(&self) -> &str {
-        &self.clusters.policy.agent_image
-    }
-
-    /// Registers a host; idempotent.
+    /// Registers a host; idempotent. Returns the image of the agent that it is to run, too.
     pub(crate) async fn register(
         &self,
         infra_env: InfraEnvId,
         params: &HostCreateParams,
-    ) -> Result<Host, Error> {
+    ) -> Result<(Host, String), Error> {
         let id = params.host_id;
-        let (infra_env, is_known) = tx("find host", async || {
+        let (origin, is_known) = tx("find host", async || {
             let lookup = self.clusters.look_up((infra_env, id)).await?;
             let lookup = lookup.ok_or_else(|| Error::not_found("infra-env", infra_env))?;
-            let record = self.infra_envs.at(infra_env, lookup.infra_env).await?;
-            Ok((record, lookup.binding.is_some()))
+            let origin = self.infra_envs.at(infra_env, lookup.infra_env).await?;
+            Ok((origin, lookup.binding.is_some()))
         })
         .await?;
-        let result = self.register_in(&infra_env, is_known, params).await;
+        let infra_env = &origin.record;
+        let result = self.register_in(&origin, is_known, params).await;
         if let Err(
             error @ (Error::Conflict { .. } | Error::Invalid { .. } | Error::Forbidden { .. }),
         ) = &result
@@ -92,23 +87,23 @@ impl Agents {
 
     async fn register_in(
         &self,
-        infra_env: &Arc<InfraEnv>,
+        origin: &Arc<HostOrigin>,
         is_known: bool,
         params: &HostCreateParams,
-    ) -> Result<Host, Error> {
-        let id = params.host_id;
+    ) -> Result<(Host, String), Error> {
+        let (id, infra_env) = (params.host_id, &origin.record);
         // A known host keeps its binding; a new one is bound to the cluster of its infra-env.
         let new = infra_env
             .cluster_id
             .map_or(Scope::Pool(infra_env.id, id), Scope::Cluster);
         if !is_known {
-            return self.register_within(new, infra_env, params).await;
+            return self.register_within(new, origin, params).await;
         }
         let known = Scope::Host(infra_env.id, id);
-        match self.register_within(known, infra_env, params).await {
+        match self.register_within(known, origin, params).await {
             // Deleted meanwhile.
             Err(Error::NotFound { kind: "host", .. }) => {
-                self.register_within(new, infra_env, params).await
+                self.register_within(new, origin, params).await
             }
             result => result,
         }
@@ -117,14 +112,14 @@ impl Agents {
     async fn register_within(
         &self,
         scope: Scope,
-        infra_env: &Arc<InfraEnv>,
+        origin: &Arc<HostOrigin>,
         params: &HostCreateParams,
-    ) -> Result<Host, Error> {
-        let (infra_env_id, id) = (infra_env.id, params.host_id);
-        let (infra_env, params) = (Arc::clone(infra_env), params.clone());
+    ) -> Result<(Host, String), Error> {
+        let (infra_env_id, id) = (origin.record.id, params.host_id);
+        let (own, params) = (Arc::clone(origin), params.clone());
         let policy = Arc::clone(&self.clusters.policy);
         let decide = move |change: &mut ClusterTransaction| {
-            let now = change.now;
+            let (now, infra_env) = (change.now, &own.record);
             let is_known = change.snapshot.hosts.position(infra_env.id, id).is_some();
             if is_known {
                 let (host, cluster) = change.host(id)?;
@@ -136,7 +131,7 @@ impl Agents {
                 heartbeat::receive(&mut host.record, now, None);
                 change.events.extend(new);
             } else {
-                let mut host = rules::host::new_host(&params, &infra_env, change.cluster(), now)?;
+                let mut host = rules::host::new_host(&params, infra_env, change.cluster(), now)?;
                 host.record.user_name.clone_from(&infra_env.user_name);
                 if let Ok((replaced, _)) = change.host(id) {
                     rules::host::check_replaced(replaced)?;
@@ -165,7 +160,8 @@ impl Agents {
             .snapshot
             .host(id)
             .ok_or_else(|| Error::not_found("host", id))?;
-        Ok(render::host(host))
+        let images = stored.snapshot.components.or(&origin.components);
+        Ok((render::host(host), images.agent))
     }
 
     /// Next steps of a host. Writes nothing, except when the poll itself changes the host's state.
@@ -229,7 +225,7 @@ impl Agents {
         &self,
         infra_env: InfraEnvId,
         id: HostId,
-    ) -> Result<(Arc<StoredSnapshot>, Arc<InfraEnv>), Error> {
+    ) -> Result<(Arc<StoredSnapshot>, Arc<HostOrigin>), Error> {
         tx("poll", async || {
             let lookup = self.clusters.look_up((infra_env, id)).await?;
             let known = lookup.and_then(|lookup| Some((lookup.infra_env, lookup.binding?)));
@@ -242,6 +238,7 @@ impl Agents {
                 // Bound or deleted meanwhile.
                 let row = row.filter(|row| row.record.cluster_id.is_none());
                 let mut stored = StoredSnapshot::default();
+                stored.snapshot.components = self.clusters.components.or(&origin.components);
                 let host = row.ok_or(db::Error::Moved)?.into_state();
                 stored.snapshot.hosts.push(host);
                 return Ok((Arc::new(stored), origin));

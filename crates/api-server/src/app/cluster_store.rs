@@ -17,6 +17,7 @@ use std::sync::Arc;
 use concurrency::{BatchLoader, KeyedMutex};
 use model::Error;
 use model::ids::ClusterId;
+use model::release_payload::ComponentImages;
 use rules::InstallationPolicy;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -40,8 +41,8 @@ pub(crate) struct ClusterStore {
     /// Parameters of the rules.
     pub(crate) policy: Arc<InstallationPolicy>,
     limits: HostLimits,
-    /// Image that agent steps ask for.
-    installer_image: String,
+    /// Images of the settings that hosts run.
+    pub(crate) components: ComponentImages,
     events: Arc<Events>,
     heartbeats: Arc<Heartbeats>,
     snapshots: Snapshots,
@@ -77,6 +78,7 @@ impl ClusterStore {
         requests: TaskTracker,
     ) -> Self {
         // At least one, and never all: settings have at least 4 connections.
+        let components = settings.components();
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
         Self {
             policy: Arc::new(settings.policy()),
@@ -84,10 +86,10 @@ impl ClusterStore {
                 per_cluster: settings.max_hosts_per_cluster,
                 per_infra_env: settings.max_hosts_per_infra_env,
             },
-            installer_image: settings.installer_image.clone(),
             events,
             heartbeats,
-            snapshots: Snapshots::new(db.clone()),
+            snapshots: Snapshots::new(db.clone(), components.clone()),
+            components,
             host_lookups: BatchLoader::default(),
             changing: KeyedMutex::default(),
             changes: Semaphore::new(changes),

@@ -24,9 +24,11 @@ use uuid::Uuid;
 
 use super::access::AccessControl;
 use super::cluster_store::LARGE_CLUSTER;
+use super::component_images::ComponentSource;
 use super::encoded::{BesideRecord, EncodedClusters, ListedCluster};
 use super::events::Events;
 use super::infra_envs::infra_envs_of;
+use super::known_release::KnownRelease;
 use super::offer::CurrentOffer;
 use super::owners::RecordBound;
 use super::preparation::check_release_image;
@@ -80,6 +82,7 @@ pub(crate) struct Clusters {
     pub(super) access: Arc<AccessControl>,
     pub(super) offer: Arc<CurrentOffer>,
     pub(super) install: InstallContext,
+    pub(super) components: Arc<ComponentSource>,
     pub(super) events: Arc<Events>,
     pub(super) files: FileStore,
     pub(super) bound: RecordBound,
@@ -88,7 +91,8 @@ pub(crate) struct Clusters {
 impl Clusters {
     /// Creates a cluster.
     ///
-    /// Errors: Invalid; Conflict – `MAX_CLUSTERS` or `MAX_CLUSTERS_PER_OWNER` reached; Unavailable – the signature store of the release image.
+    /// Errors: Invalid; Conflict – `MAX_CLUSTERS` or `MAX_CLUSTERS_PER_OWNER` reached; Unavailable – the signature store
+    /// of the release image.
     pub(crate) async fn register(
         &self,
         caller: &Caller,
@@ -104,17 +108,21 @@ impl Clusters {
             cluster: None,
         };
         let cluster = rules::cluster::create::cluster(params, &ctx, now)?;
-        check_release_image(&self.offer.get(), &self.install, &cluster.ocp_release_image).await?;
-        self.insert(caller, cluster, &pull_secret, now).await
+        let image = &cluster.ocp_release_image;
+        check_release_image(&self.offer.get(), &self.install, image).await?;
+        let release = self.components.of_release(image, &pull_secret).await?;
+        self.insert(caller, cluster, release, &pull_secret, now)
+            .await
     }
 
-    /// Stores a new cluster.
+    /// Stores a new cluster, with the metadata of its release if it was read.
     ///
     /// Errors: Conflict – `MAX_CLUSTERS` or `MAX_CLUSTERS_PER_OWNER` reached.
     pub(super) async fn insert(
         &self,
         caller: &Caller,
         mut cluster: Cluster,
+        release: Option<KnownRelease>,
         pull_secret: &str,
         now: Timestamp,
     ) -> Result<Cluster, Error> {
@@ -124,8 +132,10 @@ impl Clusters {
             cluster.email_domain.clone_from(&owner.email_domain);
         }
         let kind = cluster.kind;
+        let images = release.as_ref().map(|it| it.components.clone());
         let mut snapshot = Snapshot {
             cluster,
+            components: self.store.components.or(&images.unwrap_or_default()),
             ..Snapshot::default()
         };
         let id = snapshot.cluster.id;
@@ -152,6 +162,9 @@ impl Clusters {
             self.bound
                 .check(clusters::count(&mut tx, owner).await?, owner)?;
             clusters::insert(&mut tx, &self.db.keys().await, &snapshot, secret, now).await?;
+            if let Some(release) = &release {
+                clusters::set_release_info(&mut tx, id, release).await?;
+            }
             self.events.insert(&mut tx, &new, now).await?;
             request::commit(tx).await?;
             Ok(())

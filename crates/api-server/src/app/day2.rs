@@ -42,7 +42,7 @@ impl Clusters {
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
         let cluster = rules::cluster::create::imported_cluster(params, Uuid::new_v4(), now)?;
-        self.insert(caller, cluster, "", now).await
+        self.insert(caller, cluster, None, "", now).await
     }
 
     /// Creates the record of a cluster that a disconnected image installs.
@@ -55,7 +55,7 @@ impl Clusters {
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
         let cluster = rules::cluster::create::disconnected_cluster(params, Uuid::new_v4(), now)?;
-        self.insert(caller, cluster, "", now).await
+        self.insert(caller, cluster, None, "", now).await
     }
 }
 

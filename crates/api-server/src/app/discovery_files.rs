@@ -7,6 +7,7 @@ use model::ids::InfraEnvId;
 use model::infra_env::{ImageType, InfraEnv};
 use secrecy::ExposeSecret as _;
 
+use super::ClusterStore;
 use super::infra_envs::find_infra_env;
 use super::token_validity::InfraEnvTokens;
 use crate::db::Database;
@@ -16,6 +17,7 @@ use crate::discovery::{self, DiscoveryOptions};
 #[derive(Debug)]
 pub(crate) struct DiscoveryFiles {
     pub(super) db: Database,
+    pub(super) clusters: Arc<ClusterStore>,
     pub(super) tokens: Arc<InfraEnvTokens>,
     pub(super) options: DiscoveryOptions,
 }
@@ -45,7 +47,8 @@ impl DiscoveryFiles {
             !secrets.pull_secret.expose_secret().is_empty(),
             "checked when it was stored"
         );
-        let config = discovery::ignition(&row.record, image_type, &secrets, &self.options)?;
+        let image = self.clusters.components.or(&row.components).agent;
+        let config = discovery::ignition(&row.record, image_type, &image, &secrets, &self.options)?;
         serde_json::to_vec(&config)
             .map_err(|error| Error::internal("writing the discovery ignition", error))
     }

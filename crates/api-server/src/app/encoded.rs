@@ -363,6 +363,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::app::known_release::KnownRelease;
 
     fn stored(revision: i64, names: &[&str]) -> Arc<StoredSnapshot> {
         let host = |(number, name): (u128, &&str)| {
@@ -380,7 +381,7 @@ mod tests {
         Arc::new(StoredSnapshot {
             revision,
             snapshot: Snapshot::new(Cluster::default(), hosts),
-            release_info: None,
+            release: KnownRelease::default(),
         })
     }
 
@@ -455,7 +456,7 @@ mod tests {
         let stored = Arc::new(StoredSnapshot {
             revision: 1,
             snapshot: Snapshot::new(Cluster::default(), hosts),
-            release_info: None,
+            release: KnownRelease::default(),
         });
         let encoded = clusters.whole(ClusterId::default(), &stored).unwrap();
         let hosts = stored.snapshot.hosts.iter();

@@ -16,7 +16,7 @@ use super::infra_envs::find_infra_env;
 use super::{ClusterStore, Heartbeats};
 use crate::auth::Caller;
 use crate::blocking;
-use crate::db::{Database, clusters, events, hosts, tx};
+use crate::db::{Database, InfraEnvRow, clusters, events, hosts, tx};
 
 /// Subjects that one page examines, unless the request says otherwise, and at most.
 pub(crate) const PAGE: usize = 20;
@@ -109,7 +109,12 @@ impl Explanations {
 
     /// Why the unbound hosts of an infra-env are not ready.
     async fn of_pool(&self, id: InfraEnvId, now: Timestamp) -> Result<Explanation, Error> {
-        let infra_env = find_infra_env(&self.db, id).await?.record;
+        let InfraEnvRow {
+            record: infra_env,
+            components,
+            ..
+        } = find_infra_env(&self.db, id).await?;
+        let agent = self.clusters.components.or(&components).agent;
         let (rows, failures) = tx("read pool hosts", async || {
             let mut connection = self.db.pool()?.acquire().await?;
             let rows = hosts::of_infra_env(&mut connection, &self.db.keys().await, id).await?;
@@ -129,7 +134,8 @@ impl Explanations {
             })
             .collect();
         Ok(blocking::unless_short(hosts.len() > LARGE, || {
-            rules::explain::pool(&infra_env, &hosts, &failures, &self.clusters.policy, now)
+            let policy = &self.clusters.policy;
+            rules::explain::pool(&infra_env, &hosts, &agent, &failures, policy, now)
         }))
     }
 

@@ -7,10 +7,12 @@ use model::Error;
 use model::events::EventSeverity;
 use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
+use model::release_payload::ComponentImages;
 use rules::NewEvent;
 use uuid::Uuid;
 
 use super::access::AccessControl;
+use super::component_images::ComponentSource;
 use super::events::Events;
 use super::offer::CurrentOffer;
 use super::owners::RecordBound;
@@ -23,11 +25,19 @@ use crate::db::{clusters, infra_envs, locks};
 /// Capacity of the infra-envs of polls. Units: bytes.
 const CACHE_BYTES: usize = 4 << 20;
 
+/// An infra-env that hosts poll from.
+#[derive(Debug)]
+pub(super) struct HostOrigin {
+    pub(super) record: InfraEnv,
+    /// Images of its release that hosts run.
+    pub(super) components: ComponentImages,
+}
+
 /// Infra-envs of polls, at the versions of their records.
 #[derive(Debug)]
 pub(super) struct InfraEnvCache {
     db: Database,
-    cache: BoundedCache<InfraEnvId, (RecordVersion, Arc<InfraEnv>)>,
+    cache: BoundedCache<InfraEnvId, (RecordVersion, Arc<HostOrigin>)>,
 }
 
 impl InfraEnvCache {
@@ -45,20 +55,24 @@ impl InfraEnvCache {
         &self,
         id: InfraEnvId,
         version: RecordVersion,
-    ) -> Result<Arc<InfraEnv>, db::Error> {
-        if let Some((known, record)) = self.cache.get(id)
+    ) -> Result<Arc<HostOrigin>, db::Error> {
+        if let Some((known, origin)) = self.cache.get(id)
             && known == version
         {
-            return Ok(record);
+            return Ok(origin);
         }
         let mut connection = self.db.pool()?.acquire().await?;
         let row = infra_envs::find(&mut connection, &self.db.keys().await, id).await?;
         let row = row.ok_or_else(|| Error::not_found("infra-env", id))?;
         let texts = serde_json::to_vec(&row.record);
-        let size = size_of::<InfraEnv>() + texts.map_or(CACHE_BYTES, |texts| texts.len());
-        let record = Arc::new(row.record);
-        self.cache.put(id, (row.version, Arc::clone(&record)), size);
-        Ok(record)
+        let images: usize = row.components.known().map(str::len).sum();
+        let size = size_of::<HostOrigin>() + images + texts.map_or(CACHE_BYTES, |it| it.len());
+        let origin = Arc::new(HostOrigin {
+            record: row.record,
+            components: row.components,
+        });
+        self.cache.put(id, (row.version, Arc::clone(&origin)), size);
+        Ok(origin)
     }
 }
 
@@ -70,6 +84,7 @@ pub(crate) struct InfraEnvs {
     pub(super) access: Arc<AccessControl>,
     pub(super) tokens: Arc<InfraEnvTokens>,
     pub(super) offer: Arc<CurrentOffer>,
+    pub(super) components: Arc<ComponentSource>,
     pub(super) events: Arc<Events>,
     pub(super) bound: RecordBound,
 }
@@ -77,7 +92,7 @@ pub(crate) struct InfraEnvs {
 impl InfraEnvs {
     /// Creates an infra-env.
     ///
-    /// Errors: NotFound – its cluster; Conflict – `MAX_INFRA_ENVS` or `MAX_INFRA_ENVS_PER_OWNER` reached.
+    /// Errors: NotFound – its cluster; Invalid; Conflict – `MAX_INFRA_ENVS` or `MAX_INFRA_ENVS_PER_OWNER` reached.
     pub(crate) async fn register(
         &self,
         caller: &Caller,
@@ -87,26 +102,36 @@ impl InfraEnvs {
         let now = service::clock::now();
         let id = Uuid::new_v4();
         let owner = self.access.owner(caller);
-        let infra_env = tx("register infra-env", async || {
+        let cluster = match params.cluster_id {
+            Some(id) => Some(self.clusters.stored(id).await?),
+            None => None,
+        };
+        let cluster = cluster.as_deref();
+        let pull_secret = params.pull_secret.clone();
+        let ctx = rules::cluster::create::CreateContext {
+            id,
+            offer: &self.offer.get(),
+            policy: &self.clusters.policy,
+            cluster: cluster.map(|stored| &stored.snapshot.cluster),
+        };
+        let mut infra_env = rules::cluster::create::infra_env(params, &ctx, now)?;
+        if let Some(owner) = caller.owner() {
+            infra_env.user_name.clone_from(&owner.name);
+            infra_env.org_id.clone_from(&owner.org_id);
+            infra_env.email_domain.clone_from(&owner.email_domain);
+        }
+        // Before the transaction: registries may be slow.
+        let images = self
+            .components
+            .of_infra_env(&infra_env, cluster, &pull_secret);
+        let components = images.await?;
+        tx("register infra-env", async || {
             let mut tx = self.db.pool()?.begin().await?;
             locks::lock_registrations(&mut tx).await?;
-            let cluster = match params.cluster_id {
-                Some(id) => clusters::find(&mut tx, &self.db.keys().await, id)
-                    .await?
-                    .map(|row| row.record),
-                None => None,
-            };
-            let ctx = rules::cluster::create::CreateContext {
-                id,
-                offer: &self.offer.get(),
-                policy: &self.clusters.policy,
-                cluster: cluster.as_ref(),
-            };
-            let mut infra_env = rules::cluster::create::infra_env(params.clone(), &ctx, now)?;
-            if let Some(owner) = caller.owner() {
-                infra_env.user_name.clone_from(&owner.name);
-                infra_env.org_id.clone_from(&owner.org_id);
-                infra_env.email_domain.clone_from(&owner.email_domain);
+            if let Some(id) = infra_env.cluster_id
+                && clusters::revisions(&mut tx, id).await?.is_none()
+            {
+                return Err(Error::not_found("cluster", id).into());
             }
             self.bound
                 .check(infra_envs::count(&mut tx, owner).await?, owner)?;
@@ -116,11 +141,14 @@ impl InfraEnvs {
                 &infra_env,
                 OwnedSecret {
                     owner,
-                    pull_secret: &params.pull_secret,
+                    pull_secret: &pull_secret,
                 },
                 now,
             )
             .await?;
+            if let Some(components) = &components {
+                infra_envs::set_components(&mut tx, infra_env.id, components).await?;
+            }
             let text = format!("Registered infra-env {}", infra_env.name);
             let mut event = NewEvent::new("infra_env_registered", EventSeverity::Info, text)
                 .infra_env(infra_env.id);
@@ -128,7 +156,7 @@ impl InfraEnvs {
             let image = rules::cluster::create::image_event(&infra_env);
             self.events.insert(&mut tx, &[event, image], now).await?;
             request::commit(tx).await?;
-            Ok(infra_env)
+            Ok(())
         })
         .await?;
         self.record_usage(None, &infra_env).await;
@@ -275,7 +303,9 @@ impl InfraEnvs {
             let new = rules::cluster::update::infra_env(&mut row.record, params.clone(), &ctx)?;
             row.record.updated_at = now.into();
             if !params.pull_secret.is_empty() {
-                row.pull_secret.clone_from(&params.pull_secret);
+                let secret = &params.pull_secret;
+                self.components.check_pull_secret(&row.components, secret)?;
+                row.pull_secret.clone_from(secret);
             }
             infra_envs::save(
                 &mut tx,

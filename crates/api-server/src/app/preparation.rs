@@ -9,15 +9,15 @@ use model::events::EventSeverity;
 use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
 use model::time::DateTime;
-use preparation::{InstallContext, ReleaseInfo};
+use preparation::InstallContext;
 use rules::NewEvent;
 use rules::Offer;
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
 use sqlx::Connection as _;
 use tokio::time::timeout;
 
 use super::infra_envs::infra_env;
+use super::known_release::KnownRelease;
 use super::offer::CurrentOffer;
 use super::{ClusterStore, ClusterTransaction, Scope, StoredSnapshot};
 use crate::db::{Database, clusters, locks, tx};
@@ -34,36 +34,6 @@ pub(crate) enum PreparationAttempt {
     Finished,
     /// Another replica prepares the cluster, or the concurrency limit of its registry is reached.
     Deferred,
-}
-
-/// Metadata of a release image that is stored beside the cluster's record.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct KnownRelease {
-    /// Machine config operator.
-    pub(crate) machine_config_operator: String,
-    /// must-gather of the platform.
-    pub(crate) must_gather: String,
-}
-
-impl From<&ReleaseInfo> for KnownRelease {
-    fn from(info: &ReleaseInfo) -> Self {
-        Self {
-            machine_config_operator: info.mco_image.clone(),
-            must_gather: info.must_gather_image.clone(),
-        }
-    }
-}
-
-impl KnownRelease {
-    /// The stored metadata of a cluster; empty before its first preparation.
-    pub(crate) fn of(stored: &StoredSnapshot) -> Self {
-        stored
-            .release_info
-            .as_ref()
-            .and_then(|value| serde_json::from_value(value.clone()).ok())
-            .unwrap_or_default()
-    }
 }
 
 /// `reason` of a preparation that succeeded, which clients compare.
@@ -210,8 +180,7 @@ impl Preparations {
                         reason: PREPARED.to_owned(),
                     };
                     cluster.openshift_cluster_id = Some(outcome.openshift_cluster_id);
-                    change.side_writes.release_info =
-                        serde_json::to_value(KnownRelease::from(&outcome.release)).ok();
+                    change.side_writes.release = Some(KnownRelease::from(&outcome.release));
                     let text =
                         "Cluster starts to prepare its hosts: the installation files are made";
                     NewEvent::new(

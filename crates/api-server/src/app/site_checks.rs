@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doctor::{
-    BootImage, DataFolder, DoctorReport, NamedImage, RemoteCheck, RemoteService, SiteFacts,
-};
+use doctor::{BootImage, DataFolder, DoctorReport, RemoteCheck, RemoteService, SiteFacts};
 use preparation::RegistryAccess;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -111,7 +109,7 @@ impl SiteChecks {
             database: Some(database_probe(settings, "DB_PASS")),
             boot_images: Some(offer.os_images.iter().filter_map(boot_image).collect()),
             releases: Some(offer.releases.clone()),
-            images: images(settings),
+            components: Some(settings.components()),
             remote: remote_services(settings).unwrap_or_default(),
             service_base_url: settings.service_base_url.as_ref().map(|url| url.0.clone()),
             username_warning: settings.username_warning(),
@@ -162,21 +160,6 @@ fn published(text: &str) -> Result<Option<u16>, String> {
             .is_loopback(),
     };
     Ok((!is_local).then_some(port))
-}
-
-/// Images that hosts pull.
-fn images(settings: &Settings) -> Vec<NamedImage> {
-    let named = [
-        ("AGENT_DOCKER_IMAGE", &settings.agent_docker_image),
-        ("INSTALLER_IMAGE", &settings.installer_image),
-        ("CONTROLLER_IMAGE", &settings.controller_image),
-    ];
-    named
-        .map(|(setting, reference)| NamedImage {
-            setting: setting.to_owned(),
-            reference: reference.clone(),
-        })
-        .into()
 }
 
 /// A boot image that can be seen from here: the image service may have folders of its own.

@@ -14,9 +14,9 @@ use rules::steps::{IgnitionAccess, ReleaseImages, StepContext};
 use rules::urls::BootArtifacts;
 
 use super::StoredSnapshot;
+use super::infra_envs::HostOrigin;
 use super::ipxe::boot_artifacts;
 use super::offer::CurrentOffer;
-use super::preparation::KnownRelease;
 use super::token_validity::InfraEnvTokens;
 use crate::db::{Database, hosts, tx};
 
@@ -36,18 +36,18 @@ impl AgentSteps {
         &self,
         stored: &StoredSnapshot,
         host: &HostState,
-        infra_env: &InfraEnv,
+        origin: &HostOrigin,
         now: Timestamp,
     ) -> Result<Steps, Error> {
-        let record = &host.record;
-        let known = KnownRelease::of(stored);
+        let (record, infra_env) = (&host.record, &origin.record);
+        let known = &stored.release;
         let cluster = record.cluster_id.map(|_| &stored.snapshot.cluster);
         let release = ReleaseImages {
             release: cluster
                 .map(|cluster| cluster.ocp_release_image.clone())
                 .unwrap_or_default(),
-            machine_config_operator: known.machine_config_operator,
-            must_gather: known.must_gather,
+            machine_config_operator: known.machine_config_operator.clone(),
+            must_gather: known.must_gather.clone(),
             operating_system: String::new(),
         };
         let ignition = match record.kind {
@@ -65,6 +65,8 @@ impl AgentSteps {
         let ctx = StepContext {
             policy: &self.policy,
             settings: &self.settings,
+            // An installed cluster has no release here: its new hosts run the images of their infra-env's.
+            components: &stored.snapshot.components.or(&origin.components),
             infra_env,
             release: &release,
             ignition: &ignition,

@@ -29,7 +29,7 @@ pub(crate) fn versions(offer: &Offer, query: &Query) -> BTreeMap<String, Openshi
     versions
 }
 
-/// Images and versions of the components.
+/// Images and versions of the components; those that each release brings along are left out.
 pub(crate) fn components(settings: &Settings) -> ListVersions {
     let versions = [
         ("assisted-installer-service", &settings.self_version),
@@ -37,10 +37,11 @@ pub(crate) fn components(settings: &Settings) -> ListVersions {
         ("assisted-installer", &settings.installer_image),
         ("assisted-installer-controller", &settings.controller_image),
     ];
+    let versions = versions.into_iter().filter(|(_, image)| !image.is_empty());
     ListVersions {
         versions: versions
             .map(|(name, image)| (name.to_owned(), image.clone()))
-            .into(),
+            .collect(),
         release_tag: settings.release_tag.clone(),
     }
 }

@@ -7,6 +7,7 @@ use rules::Snapshot;
 use rules::StoredFiles;
 use rules::VipLeases;
 use sealing::{KeySet, SecretTable};
+use serde::Serialize;
 use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -426,8 +427,12 @@ pub(crate) async fn set_pull_secret(
 pub(crate) async fn set_release_info(
     connection: &mut PgConnection,
     id: ClusterId,
-    info: &serde_json::Value,
+    release: &impl Serialize,
 ) -> Result<(), Error> {
+    let info = serde_json::to_value(release).map_err(|source| Error::Record {
+        what: format!("release of cluster {id}"),
+        source,
+    })?;
     sqlx::query!(
         "update clusters set release_info = $2 where id = $1",
         id.0,

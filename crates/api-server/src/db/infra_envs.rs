@@ -2,8 +2,10 @@
 
 use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::InfraEnv;
+use model::release_payload::ComponentImages;
 use model::time::Timestamp;
 use sealing::{KeySet, SecretTable};
+use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -19,6 +21,8 @@ pub(crate) struct InfraEnvRow {
     pub(crate) record: InfraEnv,
     /// Pull secret of its hosts.
     pub(crate) pull_secret: String,
+    /// Images of its release that hosts run; the settings may replace them.
+    pub(crate) components: ComponentImages,
     /// Version of the record.
     pub(crate) version: RecordVersion,
 }
@@ -27,6 +31,7 @@ pub(crate) struct InfraEnvRow {
 struct StoredInfraEnv {
     record: String,
     pull_secret: String,
+    components: Option<Value>,
     revision: i64,
     updated_at: Timestamp,
 }
@@ -36,12 +41,25 @@ impl StoredInfraEnv {
         Ok(InfraEnvRow {
             record: record::parse(keys, TABLE, id, &self.record)?,
             pull_secret: keys.open_text(&TABLE.place("pull_secret", id), self.pull_secret)?,
+            components: stored_components(id, self.components)?,
             version: RecordVersion {
                 revision: self.revision,
                 updated_at: self.updated_at,
             },
         })
     }
+}
+
+/// None of an infra-env whose images the settings name.
+fn stored_components(id: InfraEnvId, json: Option<Value>) -> Result<ComponentImages, Error> {
+    let read = json.map(serde_json::from_value).transpose();
+    let read = read.map_err(|source| malformed(id, source))?;
+    Ok(read.unwrap_or_default())
+}
+
+fn malformed(id: InfraEnvId, source: serde_json::Error) -> Error {
+    let what = format!("images of infra-env {id}");
+    Error::Record { what, source }
 }
 
 struct InfraEnvColumns {
@@ -69,7 +87,7 @@ pub(crate) async fn find(
 ) -> Result<Option<InfraEnvRow>, Error> {
     let row = sqlx::query_as!(
         StoredInfraEnv,
-        r#"select record::text as "record!", pull_secret, revision, updated_at from infra_envs where id = $1"#,
+        r#"select record::text as "record!", pull_secret, components, revision, updated_at from infra_envs where id = $1"#,
         id.0
     )
     .fetch_optional(connection)
@@ -85,12 +103,38 @@ pub(crate) async fn find_for_update(
 ) -> Result<Option<InfraEnvRow>, Error> {
     let row = sqlx::query_as!(
         StoredInfraEnv,
-        r#"select record::text as "record!", pull_secret, revision, updated_at from infra_envs where id = $1 for update"#,
+        r#"select record::text as "record!", pull_secret, components, revision, updated_at from infra_envs where id = $1 for update"#,
         id.0
     )
     .fetch_optional(connection)
     .await?;
     row.map(|row| row.open(keys, id)).transpose()
+}
+
+/// Images of the release of an infra-env that hosts run; none of an unknown one.
+pub(crate) async fn components(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+) -> Result<ComponentImages, Error> {
+    let found = sqlx::query_scalar!("select components from infra_envs where id = $1", id.0);
+    stored_components(id, found.fetch_optional(connection).await?.flatten())
+}
+
+/// Stores the images of the release of an infra-env that hosts run.
+pub(crate) async fn set_components(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+    components: &ComponentImages,
+) -> Result<(), Error> {
+    let json = serde_json::to_value(components).map_err(|source| malformed(id, source))?;
+    sqlx::query!(
+        "update infra_envs set components = $2 where id = $1",
+        id.0,
+        json
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Ids of infra-envs, oldest first: all or those of one cluster.

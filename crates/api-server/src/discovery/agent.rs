@@ -2,7 +2,9 @@
 //!
 //! Source: openshift/assisted-installer-agent, the arguments of its `agent` program.
 
+use model::Error;
 use model::ids::InfraEnvId;
+use model::infra_env::InfraEnv;
 use model::network::Proxy;
 use secrecy::ExposeSecret;
 
@@ -26,15 +28,40 @@ pub(super) const PULL_SCRIPTS: [(&str, &str); 2] = [
 /// Where early boot puts the agent that is inside the image. Source: the image service, `image/agent.rs`.
 const EMBEDDED: &str = "/run/atoll/agent";
 
+/// Where hosts get their agent from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AgentSource<'a> {
+    /// It is inside the discovery image.
+    Embedded,
+    /// A container image.
+    Image(&'a str),
+}
+
+impl<'a> AgentSource<'a> {
+    /// That of the hosts of `infra_env`; `image` is empty if it is unknown.
+    ///
+    /// Errors: Conflict – they need an image, and it is unknown.
+    pub(super) fn of(infra_env: &InfraEnv, image: &'a str) -> Result<Self, Error> {
+        match image {
+            _ if infra_env.embedded_agent => Ok(Self::Embedded),
+            "" => Err(Error::conflict(format!(
+                "no image of the agent is known for infra-env {}: the operator sets AGENT_DOCKER_IMAGE, or a new \
+                 infra-env takes that of a release",
+                infra_env.id
+            ))),
+            image => Ok(Self::Image(image)),
+        }
+    }
+}
+
 /// Text of agent.service: it runs the agent that is inside the image, or copies one out of the agent's container image.
 pub(super) fn unit(
     id: InfraEnvId,
-    is_embedded: bool,
+    agent: AgentSource<'_>,
     proxy: Option<&Proxy>,
     secrets: &DiscoverySecrets,
     ctx: &DiscoveryOptions,
 ) -> String {
-    let image = &ctx.agent_image;
     let url = &ctx.service_base_url;
     let insecure = ctx.insecure;
     let timeout = ctx.agent_start_timeout.as_secs();
@@ -48,18 +75,21 @@ pub(super) fn unit(
         Some(_) => format!(" --cacert {SERVICE_CA_PATH}"),
         None => String::new(),
     };
-    let (pre, program, version) = if is_embedded {
-        let pre = format!(
-            "ExecStartPre=/usr/bin/install -D -m 0755 {EMBEDDED} /usr/local/bin/atoll-agent\n"
-        );
-        (pre, "atoll-agent", " --console".to_owned())
-    } else {
-        let pre = format!(
-            "ExecStartPre=/usr/local/bin/agent-fix-bz1964591 {image}\n\
+    let (pre, program, version) = match agent {
+        AgentSource::Embedded => {
+            let pre = format!(
+                "ExecStartPre=/usr/bin/install -D -m 0755 {EMBEDDED} /usr/local/bin/atoll-agent\n"
+            );
+            (pre, "atoll-agent", " --console".to_owned())
+        }
+        AgentSource::Image(image) => {
+            let pre = format!(
+                "ExecStartPre=/usr/local/bin/agent-fix-bz1964591 {image}\n\
              ExecStartPre=/usr/local/bin/agent-pull-image {image}\n\
              ExecStartPre=podman run --pull=never --privileged --rm -v /usr/local/bin:/hostbin {image} cp /usr/bin/agent /hostbin\n"
-        );
-        (pre, "agent", format!(" --agent-version {image}"))
+            );
+            (pre, "agent", format!(" --agent-version {image}"))
+        }
     };
     format!(
         "[Unit]\n\

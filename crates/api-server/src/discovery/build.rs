@@ -7,7 +7,7 @@ use model::Error;
 use model::infra_env::{ImageType, InfraEnv};
 use secrecy::ExposeSecret;
 
-use super::agent::SERVICE_CA_PATH;
+use super::agent::{AgentSource, SERVICE_CA_PATH};
 use super::context::{DiscoveryOptions, DiscoverySecrets};
 use super::{agent, network, ntp, proxy};
 
@@ -20,16 +20,19 @@ const READABLE: u32 = 0o644;
 const PRIVATE: u32 = 0o600;
 
 /// The discovery ignition of `infra_env` for an image of `image_type`, with the user's override merged over it.
+/// `agent_image` is the container image of the agent, for hosts whose discovery image has none inside.
 ///
-/// Errors: `Invalid` – the override does not parse or merge, or the result exceeds [`LIMIT_BYTES`].
+/// Errors: `Conflict` – such hosts, and no image; `Invalid` – the override does not parse or merge, or the result exceeds [`LIMIT_BYTES`].
 pub fn ignition(
     infra_env: &InfraEnv,
     image_type: ImageType,
+    agent_image: &str,
     secrets: &DiscoverySecrets,
     ctx: &DiscoveryOptions,
 ) -> Result<IgnitionConfig, Error> {
+    let agent = AgentSource::of(infra_env, agent_image)?;
     let own = network::add(
-        base(infra_env, secrets, ctx),
+        base(infra_env, agent, secrets, ctx),
         infra_env,
         image_type,
         &ctx.nmstate_service_from,
@@ -65,6 +68,7 @@ fn check_size(config: &IgnitionConfig, field: &str) -> Result<(), Error> {
 
 fn base(
     infra_env: &InfraEnv,
+    agent: AgentSource<'_>,
     secrets: &DiscoverySecrets,
     ctx: &DiscoveryOptions,
 ) -> IgnitionConfig {
@@ -73,7 +77,7 @@ fn base(
         .as_ref()
         .filter(|proxy| proxy::is_set(proxy));
     let mut config = IgnitionConfig::new(SpecVersion::V3_1);
-    if !infra_env.embedded_agent {
+    if agent != AgentSource::Embedded {
         for (name, text) in agent::PULL_SCRIPTS {
             config = config.file(program(name, text));
         }
@@ -102,7 +106,7 @@ fn base(
         ))
         .unit(Unit::enabled(
             "agent.service",
-            agent::unit(infra_env.id, infra_env.embedded_agent, proxy, secrets, ctx),
+            agent::unit(infra_env.id, agent, proxy, secrets, ctx),
         ))
         .unit(Unit::enabled(
             "selinux.service",

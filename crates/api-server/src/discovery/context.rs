@@ -21,8 +21,6 @@ pub struct DiscoverySecrets {
 pub struct DiscoveryOptions {
     /// `SERVICE_BASE_URL`: address of the API for agents.
     pub service_base_url: String,
-    /// `AGENT_DOCKER_IMAGE`.
-    pub agent_image: String,
     /// `SKIP_CERT_VERIFICATION`.
     pub insecure: bool,
     /// Content of `SERVICE_CA_CERT_PATH`.
@@ -41,7 +39,6 @@ impl Default for DiscoveryOptions {
     fn default() -> Self {
         Self {
             service_base_url: "http://127.0.0.1:8090".to_owned(),
-            agent_image: String::new(),
             insecure: false,
             service_ca: None,
             mirrors: None,

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::*;
 
+const AGENT: &str = "registry.lab:5000/atoll/agent@sha256:0";
 const PULL_SECRET: &str = r#"{"auths":{"registry.lab:5000":{"auth":"dXNlcjpwYXNz"}}}"#;
 
 fn secrets() -> DiscoverySecrets {
@@ -19,7 +20,6 @@ fn secrets() -> DiscoverySecrets {
 fn context() -> DiscoveryOptions {
     DiscoveryOptions {
         service_base_url: "http://installer.lab:8090".to_owned(),
-        agent_image: "registry.lab:5000/atoll/agent@sha256:0".to_owned(),
         ..DiscoveryOptions::default()
     }
 }
@@ -47,8 +47,28 @@ fn unit(config: &IgnitionConfig, name: &str) -> String {
 }
 
 #[test]
+fn an_image_without_agent_needs_one_of_its_own() {
+    let made =
+        |infra_env: &InfraEnv| ignition(infra_env, ImageType::FullIso, "", &secrets(), &context());
+    let refused = made(&infra_env()).unwrap_err().to_string();
+    assert!(refused.contains("AGENT_DOCKER_IMAGE"), "{refused}");
+    let embedded = InfraEnv {
+        embedded_agent: true,
+        ..infra_env()
+    };
+    made(&embedded).unwrap();
+}
+
+#[test]
 fn agent_unit_has_the_agents_arguments() {
-    let config = ignition(&infra_env(), ImageType::FullIso, &secrets(), &context()).unwrap();
+    let config = ignition(
+        &infra_env(),
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .unwrap();
     let agent = unit(&config, "agent.service");
     let line = "ExecStart=/usr/local/bin/agent --url http://installer.lab:8090 --infra-env-id \
                 00000000-0000-0000-0000-000000000001 --agent-version registry.lab:5000/atoll/agent@sha256:0 \
@@ -78,7 +98,7 @@ fn token_and_certificate_reach_the_agent() {
         service_ca: Some("PEM".to_owned()),
         ..context()
     };
-    let config = ignition(&infra_env(), ImageType::FullIso, &secrets, &ctx).unwrap();
+    let config = ignition(&infra_env(), ImageType::FullIso, AGENT, &secrets, &ctx).unwrap();
     let agent = unit(&config, "agent.service");
     assert!(
         agent.contains("Environment=PULL_SECRET_TOKEN=to%%ken\n"),
@@ -99,7 +119,14 @@ fn a_proxy_reaches_ignition_agent_and_shell() {
         https_proxy: None,
         no_proxy: Some(".lab, 10.0.0.0/8".to_owned()),
     });
-    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap();
+    let config = ignition(
+        &infra_env,
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .unwrap();
     assert_eq!(config.ignition.proxy.no_proxy, [".lab", "10.0.0.0/8"]);
     assert_eq!(config.ignition.proxy.https_proxy, None);
     let agent = unit(&config, "agent.service");
@@ -118,7 +145,14 @@ fn a_proxy_reaches_ignition_agent_and_shell() {
 fn empty_proxies_are_ignored() {
     let mut infra_env = infra_env();
     infra_env.proxy = Some(Proxy::default());
-    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap();
+    let config = ignition(
+        &infra_env,
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .unwrap();
     assert!(config.find_file("/etc/profile.d/proxy.sh").is_none());
 }
 
@@ -134,7 +168,7 @@ fn keys_sources_and_mirrors_are_written() {
         insecure_policy: true,
         ..context()
     };
-    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &ctx).unwrap();
+    let config = ignition(&infra_env, ImageType::FullIso, AGENT, &secrets(), &ctx).unwrap();
     let core = &config.passwd.users[0];
     assert_eq!(core.name, "core");
     assert_eq!(
@@ -156,7 +190,7 @@ fn keys_sources_and_mirrors_are_written() {
 
     infra_env.additional_ntp_sources.clear();
     infra_env.ntp_sources = "ntp.lab".to_owned();
-    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &ctx).unwrap();
+    let config = ignition(&infra_env, ImageType::FullIso, AGENT, &secrets(), &ctx).unwrap();
     assert!(text(&config, "/usr/local/bin/add-ntp-sources.sh").contains("> /etc/chrony.conf"));
 }
 
@@ -166,7 +200,14 @@ fn ignition_override_takes_precedence() {
     infra_env.ignition_config_override =
         r#"{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/motd","overwrite":true,"contents":{"source":"data:,mine"}}]}}"#
             .to_owned();
-    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap();
+    let config = ignition(
+        &infra_env,
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .unwrap();
     assert_eq!(text(&config, "/etc/motd"), "mine");
     assert_eq!(config.ignition.version, SpecVersion::V3_2);
     assert!(config.find_unit("agent.service").is_some());
@@ -176,7 +217,14 @@ fn ignition_override_takes_precedence() {
 fn bad_and_oversized_overrides_are_refused() {
     let mut infra_env = infra_env();
     infra_env.ignition_config_override = "{}".to_owned();
-    let error = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap_err();
+    let error = ignition(
+        &infra_env,
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .unwrap_err();
     assert!(
         error.to_string().starts_with("ignition_config_override: "),
         "{error}"
@@ -189,9 +237,15 @@ fn bad_and_oversized_overrides_are_refused() {
     infra_env.ignition_config_override = format!(
         r#"{{"ignition":{{"version":"3.1.0"}},"storage":{{"files":[{{"path":"/big","contents":{{"source":"data:,{noise}"}}}}]}}}}"#
     );
-    let error = ignition(&infra_env, ImageType::FullIso, &secrets(), &context())
-        .map(|_| ())
-        .unwrap_err();
+    let error = ignition(
+        &infra_env,
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .map(|_| ())
+    .unwrap_err();
     assert!(error.to_string().contains("262144"), "{error}");
 }
 
@@ -201,7 +255,14 @@ fn an_embedded_agent_needs_no_container_image() {
         embedded_agent: true,
         ..infra_env()
     };
-    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap();
+    let config = ignition(
+        &infra_env,
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .unwrap();
     let unit = unit(&config, "agent.service");
     assert!(
         unit.contains("\nExecStartPre=/usr/bin/install -D -m 0755 /run/atoll/agent /usr/local/bin/atoll-agent\n"),
@@ -223,7 +284,14 @@ fn an_embedded_agent_needs_no_container_image() {
 fn okd_has_no_storage_daemons() {
     let mut infra_env = infra_env();
     infra_env.openshift_version = "4.18.0-okd-scos.1".to_owned();
-    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap();
+    let config = ignition(
+        &infra_env,
+        ImageType::FullIso,
+        AGENT,
+        &secrets(),
+        &context(),
+    )
+    .unwrap();
     assert!(config.find_unit("iscsistart.service").is_none());
 }
 
@@ -242,8 +310,16 @@ fn networked(version: &str) -> InfraEnv {
 
 #[test]
 fn static_networks_are_policies_where_nmstate_applies_them() {
-    let of =
-        |image_type| ignition(&networked("4.18.7"), image_type, &secrets(), &context()).unwrap();
+    let of = |image_type| {
+        ignition(
+            &networked("4.18.7"),
+            image_type,
+            AGENT,
+            &secrets(),
+            &context(),
+        )
+        .unwrap()
+    };
     let config = of(ImageType::FullIso);
     assert_eq!(
         text(&config, "/etc/assisted/network/host0/mac_interface.ini"),
@@ -268,7 +344,14 @@ fn static_networks_are_policies_where_nmstate_applies_them() {
 fn static_networks_are_keyfiles_before_that() {
     for version in ["4.14.9", "4.17", ""] {
         let infra_env = networked(version);
-        let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap();
+        let config = ignition(
+            &infra_env,
+            ImageType::FullIso,
+            AGENT,
+            &secrets(),
+            &context(),
+        )
+        .unwrap();
         let keyfile = text(&config, "/etc/assisted/network/host0/eth1.nmconnection");
         assert!(keyfile.contains("\ninterface-name=eth1\n"), "{keyfile}");
         let unit = unit(&config, "pre-network-manager-config.service");

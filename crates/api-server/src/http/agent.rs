@@ -46,8 +46,8 @@ pub(crate) async fn register(
             .unwrap_or_default()
             .clone_into(&mut params.discovery_agent_version);
     }
-    let host = agents.register(infra_env, &params).await?;
-    let command = runner_command(infra_env, host.id, agents.image());
+    let (host, agent_image) = agents.register(infra_env, &params).await?;
+    let command = runner_command(infra_env, host.id, &agent_image);
     let answer = Registration {
         host,
         next_step_runner_command: command,

@@ -9,6 +9,7 @@ mod binding;
 mod bmc_boots;
 mod campaign;
 mod clusters;
+mod component_images;
 mod contract;
 mod database;
 mod day2;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use model::release_payload::COMPONENTS;
 use oci_client::{Client, ClientOptions, Credentials};
 use registry::{HttpAddr, Settings};
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use service::CancellationToken;
 use service::server::Running;
 use service::settings::Setting as _;
 use testkit::ports::free_port;
+use testkit::release;
 
 use crate::installation::{Place, until};
 
@@ -114,18 +116,21 @@ async fn serve(dir: &Path, port: u16) -> Running {
 }
 
 /// Pushes an empty index as `image`.
-async fn push(dir: &Path, image: &str) {
+fn client(dir: &Path) -> Client {
     let logins = fs::read_to_string(dir.join("secrets/registry-logins.json")).unwrap();
-    let client = Client::new(ClientOptions {
+    Client::new(ClientOptions {
         credentials: Credentials::from_auth_file(&logins).unwrap(),
         ca_pem: Some(fs::read(dir.join("secrets/proxy/ca.crt")).unwrap()),
         ..ClientOptions::default()
     })
-    .unwrap();
+    .unwrap()
+}
+
+async fn push(dir: &Path, image: &str) {
     let kind = "application/vnd.oci.image.index.v1+json";
     let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [] });
     let manifest = oci::Manifest::parse(index.to_string().into_bytes().into(), Some(kind)).unwrap();
-    client
+    client(dir)
         .push_manifest(&image.parse().unwrap(), &manifest)
         .await
         .unwrap();
@@ -190,7 +195,7 @@ async fn broken_parts_of_a_pod_are_found() {
     pod(
         dir,
         port,
-        &format!("RELEASE_IMAGES={releases}\nAGENT_DOCKER_IMAGE={agent}\n"),
+        &format!("RELEASE_IMAGES={releases}\n{}", components(&agent)),
     );
     let login = format!("registry-login:127.0.0.1:{port}");
     // Without the registry.
@@ -295,6 +300,53 @@ async fn wrong_passwords_and_certificates_are_found() {
     drop(running);
 }
 
+/// Lines of settings with one image for all components.
+fn components(image: &str) -> String {
+    let names = ["AGENT_DOCKER_IMAGE", "INSTALLER_IMAGE", "CONTROLLER_IMAGE"];
+    names.map(|name| format!("{name}={image}\n")).concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn images_of_releases_are_checked_unless_settings_replace_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let port = free_port().unwrap();
+    let release = format!("127.0.0.1:{port}/openshift/release-images:4.18.30-x86_64");
+    let releases = json!([{ "openshift_version": "4.18", "cpu_architecture": "x86_64",
+        "cpu_architectures": ["x86_64"], "url": release, "version": "4.18.30", "default": true }]);
+    pod(dir, port, &format!("RELEASE_IMAGES={releases}\n"));
+    let _running = serve(dir, port).await;
+    let image = format!("127.0.0.1:{port}/openshift/release:4.18.30-agent");
+    let publish = async |names: &[&str]| {
+        let images: Vec<_> = names.iter().map(|name| (*name, image.as_str())).collect();
+        let client = client(dir);
+        let published = release::publish_payload(&client, &release, "4.18.30", &images);
+        published.await.unwrap();
+    };
+    let id = "release-image:4.18.30";
+    push(dir, &release).await;
+    expect(&results(dir), id, "failed", "mirror the release again");
+    publish(&["agent-installer-node-agent", "cli"]).await;
+    expect(&results(dir), id, "failed", "cannot be pulled");
+    push(dir, &image).await;
+    let found = results(dir);
+    expect(
+        &found,
+        id,
+        "failed",
+        "has no image agent-installer-orchestrator",
+    );
+    expect(&found, id, "failed", "set INSTALLER_IMAGE");
+    let all = COMPONENTS.map(|one| one.name);
+    publish(&all).await;
+    let found = results(dir);
+    expect(&found, id, "failed", "no boot image for 4.18");
+    assert!(
+        !found.keys().any(|id| id.starts_with("image:")),
+        "{found:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn images_are_found_at_mirrors() {
     let dir = tempfile::tempdir().unwrap();
@@ -303,13 +355,11 @@ async fn images_are_found_at_mirrors() {
     let release = "quay.invalid/openshift/release:4.18.30";
     let releases = json!([{ "openshift_version": "4.18", "cpu_architecture": "x86_64",
         "cpu_architectures": ["x86_64"], "url": release, "version": "4.18.30", "default": true }]);
-    let more = format!("RELEASE_IMAGES={releases}\nAGENT_DOCKER_IMAGE=\n");
+    let more = format!("RELEASE_IMAGES={releases}\n{}", components(release));
     pod(dir, port, &more);
     let _running = serve(dir, port).await;
     let found = results(dir);
     expect(&found, "release-image:4.18.30", "failed", "cannot be read");
-    // Without a setting, hosts pull the default.
-    expect(&found, "image:AGENT_DOCKER_IMAGE", "failed", "quay.io/");
     push(dir, &format!("127.0.0.1:{port}/mirrored/release:4.18.30")).await;
     let sets = dir.join("itms.yaml");
     let mirrored = json!({ "kind": "ImageTagMirrorSet", "spec": { "imageTagMirrors": [{

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::Error;
+use model::release_payload::{COMPONENTS, ComponentImages, IMAGE_REFERENCES, ImageReferences};
 use net::web::Web;
-use oci::Reference;
+use oci::{Platform, Reference};
 use oci_client::Client;
+use oci_client::image::fetch_file;
 use url::Url;
 
 use super::clients::registry_client;
@@ -60,7 +62,11 @@ pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     each(subjects, REMEDY, |version, release| {
         let (client, site) = (&client, &site);
         async move {
-            let found = present(client, &release.url, "RELEASE_IMAGES").await;
+            let mut found = present(client, &release.url, "RELEASE_IMAGES").await;
+            if let (Ok(_), Ok(access), Some(set)) = (&found, client, &site.components) {
+                let components = release_components(access, &release.url, set).await;
+                found = components.and(found);
+            }
             // Of several architectures, each needs an image; of one, its own.
             let mut wanted = release.cpu_architectures.clone();
             if wanted.is_empty() {
@@ -92,12 +98,82 @@ pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     .await
 }
 
+/// Checks the images of a release that its hosts run, as far as `set` does not replace them.
+///
+/// Errors: the finding and its remedy.
+async fn release_components(
+    access: &ImageAccess,
+    release: &str,
+    set: &ComponentImages,
+) -> Result<(), SubjectProblem> {
+    let wanted: Vec<_> = set.missing().collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let own = image_references(&access.client, release).await;
+    let own = own.map_err(|error| {
+        let remedy = format!("mirror the release again: {release}");
+        (Failed, error.chain(), remedy)
+    })?;
+    for component in wanted {
+        let (name, setting) = (component.name, component.setting);
+        let Some(image) = own.image(name) else {
+            return Err((
+                Failed,
+                format!("{release} has no image {name}, as those before 4.12"),
+                format!("set {setting} to an image of it"),
+            ));
+        };
+        let image: Reference = image
+            .parse()
+            .map_err(|e: Error| (Failed, e.to_string(), format!("set {setting}")))?;
+        let found = access.client.manifest_digest(&image).await;
+        // Mirroring tools put the images of a release into its own registry, where installations look for them, too.
+        let is_there = match (&found, &image.digest, release.parse::<Reference>()) {
+            (Ok(Some(_)), ..) => true,
+            (_, Some(digest), Ok(release)) => {
+                let beside = release.with_digest(digest.clone());
+                matches!(access.client.manifest_digest(&beside).await, Ok(Some(_)))
+            }
+            _ => false,
+        };
+        if !is_there {
+            let why = found
+                .err()
+                .map_or_else(String::new, |e| format!(": {}", e.chain()));
+            return Err((
+                Failed,
+                format!("{name} of the release cannot be pulled, {image}{why}"),
+                format!("mirror the release again, or set {setting}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn image_references(client: &Client, release: &str) -> Result<ImageReferences, Error> {
+    let reference: Reference = release.parse()?;
+    let failed = |e| Error::internal("reading a file of a release", e);
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let path = folder.path().join("image-references");
+    // Of a release for several architectures, this file is the same in all.
+    let platform = Platform::linux("amd64");
+    fetch_file(client, &reference, &platform, IMAGE_REFERENCES, &path).await?;
+    let json = tokio::fs::read(&path).await.map_err(failed)?;
+    let parsed = ImageReferences::parse(&json);
+    parsed.map_err(|reason| Error::invalid(IMAGE_REFERENCES, format!("{release}: {reason}")))
+}
+
 pub(super) async fn named(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     let client = ImageAccess::of(&site);
-    let subjects = site.images.iter();
-    let subjects = subjects
-        .map(|one| (one.setting.clone(), one.reference.as_str()))
-        .collect();
+    let images = site.images.iter();
+    let images = images.map(|one| (one.setting.clone(), one.reference.as_str()));
+    let components = site.components.iter().flat_map(|set| {
+        let all = COMPONENTS.iter().zip(set.references());
+        let set = all.filter(|(_, reference)| !reference.is_empty());
+        set.map(|(component, reference)| (component.setting.to_owned(), reference))
+    });
+    let subjects = components.chain(images).collect();
     each(subjects, REMEDY, |setting, reference| {
         let client = &client;
         async move {

@@ -66,9 +66,10 @@ pub fn cluster(
     before.flips(snapshot).into_iter().chain(events).collect()
 }
 
-/// Refreshes a host without cluster, and returns the events.
+/// Refreshes a host without cluster, which is to run the agent of `agent_image`, and returns the events.
 pub fn unbound_host(
     host: &mut HostState,
+    agent_image: &str,
     policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Vec<NewEvent> {
@@ -84,6 +85,7 @@ pub fn unbound_host(
             texts: &texts,
             cluster: None,
             policy,
+            agent_image,
             requirements: &requirements,
             now,
         };
@@ -198,6 +200,7 @@ fn judge_hosts(
             texts,
             cluster: Some(&subject),
             policy,
+            agent_image: &snapshot.components.agent,
             requirements,
             now,
         };

@@ -224,7 +224,7 @@ fn pool_hosts_are_explained_by_their_own_validations() {
     host.record.status = HostStatus::DiscoveringUnbound;
     host.record.requested_hostname = "localhost".to_owned();
     let policy = InstallationPolicy::default();
-    refresh::unbound_host(&mut host, &policy, now());
+    refresh::unbound_host(&mut host, "", &policy, now());
     let infra_env = InfraEnv {
         name: "rack-1".to_owned(),
         ..InfraEnv::default()
@@ -232,6 +232,7 @@ fn pool_hosts_are_explained_by_their_own_validations() {
     let explanation = pool(
         &infra_env,
         &[host],
+        "",
         &FailureTimes::default(),
         &policy,
         now(),

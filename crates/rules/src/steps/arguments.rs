@@ -44,7 +44,7 @@ pub(super) fn arguments(kind: StepType, view: &StepView<'_>) -> Option<Vec<Strin
         StepType::Install => one(install::request(view)?),
         StepType::LogsGather => one(logs(view)?),
         StepType::StopInstallation => Some(Vec::new()),
-        StepType::UpgradeAgent => one(json!({ "agent_image": view.ctx.settings.agent_image })),
+        StepType::UpgradeAgent => one(json!({ "agent_image": view.ctx.components.agent })),
         StepType::DownloadBootArtifacts => one(boot_artifacts(view)?),
         StepType::RebootForReclaim => one(json!({ "host_fs_mount_dir": HOST_MOUNT })),
         StepType::Execute | StepType::NextStepRunner => None,
@@ -142,7 +142,7 @@ fn images(view: &StepView<'_>) -> Option<ContainerImageAvailabilityRequest> {
         &release.release,
         &release.machine_config_operator,
         &must_gather,
-        &view.ctx.settings.installer_image,
+        &view.ctx.components.installer,
     ] {
         if !image.is_empty() && !is_present(image) && !images.contains(image) {
             images.push(image.clone());

@@ -29,6 +29,7 @@ pub(super) fn request(view: &StepView<'_>) -> Option<InstallCmdRequest> {
     let cluster = view.cluster()?;
     let record = &view.host.record;
     let settings = view.ctx.settings;
+    let components = view.ctx.components;
     let release = view.ctx.release;
     let boot_device = installation_path(view.host);
     let first_day = !view.is_adding_host();
@@ -44,8 +45,8 @@ pub(super) fn request(view: &StepView<'_>) -> Option<InstallCmdRequest> {
         infra_env_id: record.infra_env_id,
         host_id: record.id,
         role: role(view),
-        controller_image: settings.controller_image.clone(),
-        installer_image: settings.installer_image.clone(),
+        controller_image: components.controller.clone(),
+        installer_image: components.installer.clone(),
         control_plane_count: cluster.control_plane_count,
         proxy: proxy(cluster),
         check_cvo: Some(settings.check_cluster_version),

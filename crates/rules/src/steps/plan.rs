@@ -220,7 +220,7 @@ pub(super) fn round(view: &StepView<'_>) -> Round {
 /// Source: assisted-service, internal/host/hostcommands/instruction_manager.go, isAgentUpgradeAllowed.
 fn wants_upgrade(view: &StepView<'_>) -> bool {
     let agent = &view.host.record.discovery_agent_version;
-    let wanted = &view.ctx.settings.agent_image;
+    let wanted = &view.ctx.components.agent;
     let is_possible = matches!(
         view.host.record.status,
         HostStatus::Binding

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use model::cluster::{ClusterKind, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget};
 use model::host::{HostKind, HostRole, HostStatus};
 use model::inventory::DriveType;
+use model::release_payload::ComponentImages;
 use model::steps::PostStepAction;
 use serde_json::Value;
 
@@ -16,6 +17,7 @@ use crate::urls::BootArtifacts;
 struct Fixture {
     policy: InstallationPolicy,
     settings: Settings,
+    components: ComponentImages,
     infra_env: model::infra_env::InfraEnv,
     release: ReleaseImages,
     ignition: IgnitionAccess,
@@ -26,11 +28,11 @@ impl Fixture {
     fn new() -> Self {
         Self {
             policy: InstallationPolicy::default(),
-            settings: Settings {
-                agent_image: "registry.example.com:5000/edge/agent:v1".to_owned(),
-                installer_image: "registry.example.com:5000/edge/installer:v1".to_owned(),
-                controller_image: "registry.example.com:5000/edge/controller:v1".to_owned(),
-                ..Settings::default()
+            settings: Settings::default(),
+            components: ComponentImages {
+                agent: "registry.example.com:5000/edge/agent:v1".to_owned(),
+                installer: "registry.example.com:5000/edge/installer:v1".to_owned(),
+                controller: "registry.example.com:5000/edge/controller:v1".to_owned(),
             },
             infra_env: samples::infra_env(),
             release: ReleaseImages {
@@ -53,6 +55,7 @@ impl Fixture {
         let ctx = StepContext {
             policy: &self.policy,
             settings: &self.settings,
+            components: &self.components,
             infra_env: &self.infra_env,
             release: &self.release,
             ignition: &self.ignition,

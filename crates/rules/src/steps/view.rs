@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use model::cluster::{Cluster, ClusterKind};
 use model::host::{HostKind, IgnitionEndpointHttpHeadersParams};
 use model::infra_env::InfraEnv;
+use model::release_payload::ComponentImages;
 use model::steps::StepType;
 use model::time::Timestamp;
 
@@ -17,12 +18,6 @@ use crate::urls::BootArtifacts;
 /// Settings of the operator that steps depend on; built once.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// `AGENT_DOCKER_IMAGE`.
-    pub agent_image: String,
-    /// `INSTALLER_IMAGE`.
-    pub installer_image: String,
-    /// `CONTROLLER_IMAGE`.
-    pub controller_image: String,
     /// `DISABLED_STEPS`.
     pub disabled: BTreeSet<StepType>,
     /// `CHECK_CLUSTER_VERSION`.
@@ -42,9 +37,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            agent_image: String::new(),
-            installer_image: String::new(),
-            controller_image: String::new(),
             disabled: BTreeSet::new(),
             check_cluster_version: false,
             skip_mco_reboot: true,
@@ -106,6 +98,8 @@ pub struct StepContext<'a> {
     pub settings: &'a Settings,
     /// The infra-env that the host registered to.
     pub infra_env: &'a InfraEnv,
+    /// Images that the host runs.
+    pub components: &'a ComponentImages,
     /// Images of the cluster's release.
     pub release: &'a ReleaseImages,
     /// Access to the ignition endpoint.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::infra_env::ImageType;
+use model::release_payload::ComponentImages;
 use model::versions::{CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage};
 
 use super::find::{ResolvedRelease, release};
@@ -26,8 +27,8 @@ pub struct Offer {
     pub platform_versions: BTreeMap<String, OpenshiftVersion>,
     /// `IGNORED_OPENSHIFT_VERSIONS`: full versions or `x.y`.
     pub ignored_versions: Vec<String>,
-    /// `AGENT_DOCKER_IMAGE`, `INSTALLER_IMAGE`, `CONTROLLER_IMAGE`: pull secrets must cover their registries.
-    pub component_images: Vec<String>,
+    /// Images of the settings that replace those of releases: pull secrets must cover their registries.
+    pub components: ComponentImages,
     /// `PUBLIC_CONTAINER_REGISTRIES` and the locations of the mirror configuration: need no pull secret.
     pub public_registries: Vec<String>,
     /// `NTP_DEFAULT_SERVER`.
@@ -54,7 +55,7 @@ impl Default for Offer {
             os_images: Vec::new(),
             platform_versions: BTreeMap::new(),
             ignored_versions: Vec::new(),
-            component_images: Vec::new(),
+            components: ComponentImages::default(),
             public_registries: Vec::new(),
             ntp_default_server: String::new(),
             image_service_url: String::new(),

@@ -101,6 +101,7 @@ impl RunningInstallation {
             releases: offers
                 .then(|| self.settings.json("RELEASE_IMAGES"))
                 .transpose()?,
+            components: offers.then(|| self.settings.components()),
             images: if offers {
                 self.settings.images()
             } else {

@@ -113,6 +113,7 @@ impl PodFiles<'_> {
             api,
             boot_images: Some(self.settings.boot_images(|path| self.own_path(path))?),
             releases: Some(self.settings.json("RELEASE_IMAGES")?),
+            components: Some(self.settings.components()),
             images: self.settings.images(),
             catalogs: self.catalogs()?,
             service_base_url: self.value("SERVICE_BASE_URL").map(str::to_owned),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use api_server::AuthType;
 use doctor::{BootImage, NamedImage};
+use model::release_payload::{COMPONENTS, ComponentImages};
 use model::versions::OsImage;
 use serde::de::DeserializeOwned;
 use service::settings::{Setting, env_lines, not_a_line};
@@ -97,28 +98,29 @@ impl SettingsFile {
         Ok(listed.into_iter().map(image).collect())
     }
 
-    /// Images that hosts pull, also by default, and those of catalogs.
+    /// Images that hosts run in place of those of the releases.
+    pub(super) fn components(&self) -> ComponentImages {
+        let [agent, installer, controller] =
+            COMPONENTS.map(|one| self.value(one.setting).unwrap_or_default().to_owned());
+        ComponentImages {
+            agent,
+            installer,
+            controller,
+        }
+    }
+
+    /// Images of catalogs.
     pub(super) fn images(&self) -> Vec<NamedImage> {
-        let defaults = api_server::Settings::default();
-        let single = [
-            ("AGENT_DOCKER_IMAGE", defaults.agent_docker_image),
-            ("INSTALLER_IMAGE", defaults.installer_image),
-            ("CONTROLLER_IMAGE", defaults.controller_image),
-        ];
-        let named = |setting: String, reference: &str| NamedImage {
-            setting,
-            reference: reference.to_owned(),
-        };
-        let single = single
-            .iter()
-            .map(|(name, default)| named((*name).to_owned(), self.value(name).unwrap_or(default)));
         let catalogs = self.list("CATALOGS");
         let catalogs = catalogs.iter().filter_map(|entry| {
             let (name, source) = entry.split_once('=')?;
             let is_folder = source.starts_with('/') || source.starts_with("oci:");
-            (!is_folder).then(|| named(format!("CATALOGS ({name})"), source))
+            (!is_folder).then(|| NamedImage {
+                setting: format!("CATALOGS ({name})"),
+                reference: source.to_owned(),
+            })
         });
-        single.chain(catalogs).collect()
+        catalogs.collect()
     }
 
     /// An error about one setting.

@@ -34,16 +34,13 @@ pub struct DemoContent {
     pub installer: PathBuf,
 }
 
-/// A release and the images beside it, by digest.
+/// A release, by digest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DemoRelease {
     /// Full version.
     pub version: String,
     /// The release image.
     pub image: String,
-    agent: String,
-    host_installer: String,
-    controller: String,
 }
 
 impl DemoContent {
@@ -119,9 +116,6 @@ impl DemoContent {
         self.releases.push(DemoRelease {
             version,
             image: published.release,
-            agent: published.agent,
-            host_installer: published.host_installer,
-            controller: published.controller,
         });
         replace(
             &self.settings.with_file_name("content.json"),
@@ -160,17 +154,11 @@ impl DemoContent {
                 })
             })
             .collect();
-        let mut lines = vec![
+        let lines = [
             ("OS_IMAGES", os_images.to_string()),
             ("RELEASE_IMAGES", json!(releases).to_string()),
             ("DUMMY_IGNITION", "False".to_owned()),
         ];
-        // The images of the first release stay: a changed agent image makes hosts upgrade their agent.
-        if let Some(first) = self.releases.first() {
-            lines.push(("AGENT_DOCKER_IMAGE", first.agent.clone()));
-            lines.push(("INSTALLER_IMAGE", first.host_installer.clone()));
-            lines.push(("CONTROLLER_IMAGE", first.controller.clone()));
-        }
         lines
             .iter()
             .map(|(name, value)| [name, "=", value, "\n"].concat())
@@ -191,13 +179,9 @@ mod tests {
     use super::*;
 
     fn release(version: &str) -> DemoRelease {
-        let image = |name: &str| format!("127.0.0.1:5000/atoll/{name}@sha256:{version}");
         DemoRelease {
             version: version.to_owned(),
-            image: image("release"),
-            agent: image("agent"),
-            host_installer: image("host-installer"),
-            controller: image("controller"),
+            image: format!("127.0.0.1:5000/atoll/release@sha256:{version}"),
         }
     }
 
@@ -230,7 +214,8 @@ mod tests {
         let images: Vec<std::collections::BTreeMap<String, String>> =
             serde_json::from_str(&value("OS_IMAGES")).unwrap();
         assert_eq!(images[0]["url"], "file:///data/demo/live.iso");
-        assert!(value("AGENT_DOCKER_IMAGE").ends_with("4.18.30"));
+        // Images of hosts are those of the release.
+        assert_eq!(text.lines().count(), 3, "{text}");
         assert_eq!(content.version(), "4.18.31");
     }
 

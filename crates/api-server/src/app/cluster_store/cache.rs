@@ -7,6 +7,8 @@ use model::ids::ClusterId;
 use rules::HostState;
 use rules::Snapshot;
 
+use crate::app::known_release::KnownRelease;
+
 /// Capacity: about 10 000 hosts. Units: bytes.
 pub(crate) const SNAPSHOTS_BYTES: usize = 256 << 20;
 /// A cluster's record, without its hosts. Units: bytes.
@@ -19,8 +21,8 @@ pub(crate) struct StoredSnapshot {
     pub(crate) revision: i64,
     /// The cluster and its hosts. A pool host is alone, with an empty cluster.
     pub(crate) snapshot: Snapshot,
-    /// Metadata of the release image, as JSON.
-    pub(crate) release_info: Option<serde_json::Value>,
+    /// Metadata of its release.
+    pub(crate) release: KnownRelease,
 }
 
 /// A bounded map of snapshots.

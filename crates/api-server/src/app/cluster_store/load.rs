@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use concurrency::KeyedMutex;
 use model::ids::ClusterId;
-use rules::ObservedTime;
-use rules::Snapshot;
-use sealing::KeySet;
+use model::release_payload::ComponentImages;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::StoredSnapshot;
 use super::cache::ClusterCache;
+use crate::app::known_release::KnownRelease;
+use crate::db::clusters::ClusterRow;
 use crate::db::{self, Database, clusters, hosts};
 
 /// A snapshot, and whether its refresh is due: validations and statuses are older than the records.
@@ -24,6 +24,8 @@ pub(super) struct LoadedSnapshot {
 #[derive(Debug)]
 pub(super) struct Snapshots {
     db: Database,
+    /// Images of the settings, which replace those of releases.
+    components: ComponentImages,
     cache: ClusterCache,
     /// Single-flight reads of whole clusters.
     loads: KeyedMutex<Uuid>,
@@ -31,9 +33,10 @@ pub(super) struct Snapshots {
 
 impl Snapshots {
     /// Snapshots of the clusters in the database.
-    pub(super) fn new(db: Database) -> Self {
+    pub(super) fn new(db: Database, components: ComponentImages) -> Self {
         Self {
             db,
+            components,
             cache: ClusterCache::default(),
             loads: KeyedMutex::default(),
         }
@@ -91,9 +94,9 @@ impl Snapshots {
             Some(known) if known.revision == head.revision => Some(known),
             // Deleted rows are not in the difference: it is complete only if no host left since.
             Some(known) if head.left_revision <= known.revision => {
-                update(connection, &self.db.keys().await, id, head, &known).await?
+                self.update(connection, id, head, &known).await?
             }
-            _ => read(connection, &self.db.keys().await, id).await?,
+            _ => self.read(connection, id).await?,
         };
         Ok(stored.map(|stored| {
             self.cache.put(id, Arc::clone(&stored));
@@ -103,63 +106,65 @@ impl Snapshots {
             }
         }))
     }
-}
 
-/// All rows of a cluster.
-async fn read(
-    connection: &mut PgConnection,
-    keys: &KeySet,
-    id: ClusterId,
-) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
-    // The cluster first: hosts newer than the cached revision are harmless, the next difference reads them again.
-    // A host that left in between raises `left_revision`, so that all is read again.
-    let Some(row) = clusters::find(connection, keys, id).await? else {
-        return Ok(None);
-    };
-    let rows = hosts::of_cluster(connection, keys, id).await?;
-    Ok(Some(Arc::new(StoredSnapshot {
-        revision: row.revision,
-        snapshot: Snapshot {
-            cluster: row.record,
-            hosts: rows.into_iter().map(hosts::HostRow::into_state).collect(),
-            files: row.files,
-            vip_leases: row.vip_leases,
-            observed: ObservedTime::default(),
-        },
-        release_info: row.release_info,
-    })))
-}
-
-/// Applies the rows that changed since `known`.
-async fn update(
-    connection: &mut PgConnection,
-    keys: &KeySet,
-    id: ClusterId,
-    head: clusters::ClusterRevisions,
-    known: &StoredSnapshot,
-) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
-    let mut stored = known.clone();
-    stored.revision = head.revision;
-    if head.record_revision > known.revision {
+    /// All rows of a cluster.
+    async fn read(
+        &self,
+        connection: &mut PgConnection,
+        id: ClusterId,
+    ) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
+        let keys = &self.db.keys().await;
+        // The cluster first: hosts newer than the cached revision are harmless, the next difference reads them again.
+        // A host that left in between raises `left_revision`, so that all is read again.
         let Some(row) = clusters::find(connection, keys, id).await? else {
             return Ok(None);
         };
-        stored.snapshot.cluster = row.record;
-        stored.snapshot.files = row.files;
-        stored.snapshot.vip_leases = row.vip_leases;
-        stored.release_info = row.release_info;
+        let rows = hosts::of_cluster(connection, keys, id).await?;
+        let hosts = rows.into_iter().map(hosts::HostRow::into_state).collect();
+        let mut stored = StoredSnapshot {
+            revision: row.revision,
+            ..StoredSnapshot::default()
+        };
+        stored.snapshot.hosts = hosts;
+        self.set_record(&mut stored, row);
+        Ok(Some(Arc::new(stored)))
     }
-    let rows = hosts::changed_since(connection, keys, id, known.revision).await?;
-    if rows.is_empty() {
-        return Ok(Some(Arc::new(stored)));
+
+    /// Replaces the parts of a snapshot that are in the cluster's own row.
+    fn set_record(&self, stored: &mut StoredSnapshot, row: ClusterRow) {
+        stored.release = KnownRelease::stored(row.release_info);
+        let snapshot = &mut stored.snapshot;
+        snapshot.cluster = row.record;
+        snapshot.files = row.files;
+        snapshot.vip_leases = row.vip_leases;
+        snapshot.components = self.components.or(&stored.release.components);
     }
-    for row in rows {
-        let (infra_env, id) = (row.record.infra_env_id, row.record.id);
-        let host = row.into_state();
-        match stored.snapshot.hosts.position(infra_env, id) {
-            Some(at) => stored.snapshot.hosts.set(at, host),
-            None => stored.snapshot.hosts.push(host),
+
+    /// Applies the rows that changed since `known`.
+    async fn update(
+        &self,
+        connection: &mut PgConnection,
+        id: ClusterId,
+        head: clusters::ClusterRevisions,
+        known: &StoredSnapshot,
+    ) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
+        let keys = &self.db.keys().await;
+        let mut stored = known.clone();
+        stored.revision = head.revision;
+        if head.record_revision > known.revision {
+            let Some(row) = clusters::find(connection, keys, id).await? else {
+                return Ok(None);
+            };
+            self.set_record(&mut stored, row);
         }
+        for row in hosts::changed_since(connection, keys, id, known.revision).await? {
+            let (infra_env, id) = (row.record.infra_env_id, row.record.id);
+            let host = row.into_state();
+            match stored.snapshot.hosts.position(infra_env, id) {
+                Some(at) => stored.snapshot.hosts.set(at, host),
+                None => stored.snapshot.hosts.push(host),
+            }
+        }
+        Ok(Some(Arc::new(stored)))
     }
-    Ok(Some(Arc::new(stored)))
 }

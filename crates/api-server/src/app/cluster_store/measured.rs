@@ -14,7 +14,6 @@ use rules::host::images::image_statuses;
 use rules::host::metric_events;
 use rules::host::metric_events::HARDWARE;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{ClusterTransaction, StoredSnapshot};
 use crate::measurements::{
@@ -26,22 +25,15 @@ use crate::measurements::{
 /// Label of an image that the server did not ask for: agents may name any.
 const OTHER_IMAGE: &str = "other";
 
-/// Measurements of a change, to be recorded after its commit. `installer_image` is the one of agent steps.
-pub(super) fn of_change(
-    before: &StoredSnapshot,
-    change: &ClusterTransaction,
-    installer_image: &str,
-) -> Vec<Measurement> {
+/// Measurements of a change, to be recorded after its commit.
+pub(super) fn of_change(before: &StoredSnapshot, change: &ClusterTransaction) -> Vec<Measurement> {
     let mut found = Vec::new();
     let (old, new) = (&before.snapshot, &change.snapshot);
     installation(&old.cluster, &new.cluster, change.now, &mut found);
     let is_requested = |image: &str| {
-        image == installer_image
+        image == old.components.installer
             || image == new.cluster.ocp_release_image
-            || before
-                .release_info
-                .as_ref()
-                .is_some_and(|info| holds(info, image))
+            || before.release.holds(image)
     };
     for (old, new) in changed_hosts(old, new) {
         let ended = ended(&change.events, new.record.id);
@@ -185,16 +177,6 @@ fn images(
     }
 }
 
-/// Whether the metadata of a release names the image, also in a text of JSON.
-fn holds(info: &Value, image: &str) -> bool {
-    match info {
-        Value::String(text) => !image.is_empty() && text.contains(image),
-        Value::Array(items) => items.iter().any(|item| holds(item, image)),
-        Value::Object(members) => members.values().any(|member| holds(member, image)),
-        _ => false,
-    }
-}
-
 fn failed_validation(event: &NewEvent) -> Option<Measurement> {
     let metric = match event.name {
         "host_validation_failed" => HOST_VALIDATION_CHANGED,
@@ -255,7 +237,7 @@ fn gib(bytes: i64) -> f64 {
 mod tests {
     use super::*;
     use model::host::HostRole;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn text(measurements: &[Measurement]) -> Vec<String> {
         let one = |one: &Measurement| {
@@ -416,15 +398,6 @@ mod tests {
         disks(&new, &new, &mut found);
         images(&new, &new, |_| true, &mut found);
         assert!(found.is_empty());
-    }
-
-    #[test]
-    fn images_of_a_release_are_named_in_its_metadata() {
-        let info = json!({ "must_gather": "{\"ocp\":\"registry/must-gather@sha256:1\"}", "mco": ["registry/mco"] });
-        assert!(holds(&info, "registry/must-gather@sha256:1"));
-        assert!(holds(&info, "registry/mco"));
-        assert!(!holds(&info, "registry/else"));
-        assert!(!holds(&info, ""));
     }
 
     #[test]

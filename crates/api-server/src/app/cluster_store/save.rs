@@ -40,19 +40,20 @@ impl ClusterStore {
         }
         self.save_hosts(connection, lock_scope, known, &differences, &change)
             .await?;
-        let mut release_info = known.release_info.clone();
+        let mut release = known.release.clone();
         let mut revision = known.revision;
         if let LockScope::Cluster(id) = lock_scope {
             let id = *id;
             if let Some(text) = &change.side_writes.pull_secret {
                 clusters::set_pull_secret(connection, &self.db.keys().await, id, text).await?;
             }
-            if let Some(info) = change.side_writes.release_info {
-                clusters::set_release_info(connection, id, &info).await?;
-                release_info = Some(info);
+            if let Some(read) = change.side_writes.release {
+                clusters::set_release_info(connection, id, &read).await?;
+                change.snapshot.components = self.components.or(&read.components);
+                release = read;
             }
             let bump = clusters::RevisionBump {
-                record: release_info != known.release_info,
+                record: release != known.release,
                 left: differences.is_moved || !differences.removed.is_empty(),
                 refresh_due: match change.refresh {
                     Refresh::Done => false,
@@ -94,7 +95,7 @@ impl ClusterStore {
         Ok(Arc::new(StoredSnapshot {
             revision,
             snapshot: change.snapshot,
-            release_info,
+            release,
         }))
     }
 

@@ -19,11 +19,12 @@ use super::load::LoadedSnapshot;
 use super::measured;
 use super::pending_refresh::RefreshHandle;
 use super::{ClusterStore, StoredSnapshot};
+use crate::app::known_release::KnownRelease;
 use crate::app::request;
 use crate::blocking;
 use crate::db::hosts::{HostKey, HostLookup};
 use crate::db::{self, tx};
-use crate::db::{clusters, hosts, locks};
+use crate::db::{clusters, hosts, infra_envs, locks};
 use crate::measurements::Measurement;
 
 /// Longest queue of changes for one cluster: each holds its request's body in memory.
@@ -104,8 +105,8 @@ pub(crate) struct ClusterTransaction {
 pub(crate) struct SideWrites {
     /// New pull secret of the cluster.
     pub(crate) pull_secret: Option<String>,
-    /// Metadata of the release image.
-    pub(crate) release_info: Option<serde_json::Value>,
+    /// Metadata of the release.
+    pub(crate) release: Option<KnownRelease>,
     /// Secrets of a host's ignition endpoint.
     pub(crate) endpoint: Option<(InfraEnvId, HostId, hosts::EndpointSecrets)>,
     /// Delete the cluster; its hosts have been removed from the snapshot.
@@ -173,16 +174,19 @@ impl ClusterTransaction {
             self.refresh = Refresh::Done;
             let new = rules::cluster::refresh::cluster(&mut self.snapshot, policy, self.now);
             self.events.extend(new);
-        } else if let Some(id) = self.current {
-            if let Some(host) = self.snapshot.hosts.by_id_mut(id) {
-                let new = rules::cluster::refresh::unbound_host(host, policy, self.now);
-                self.events.extend(new);
-            }
-        } else {
-            for host in &mut self.snapshot.hosts {
-                let new = rules::cluster::refresh::unbound_host(host, policy, self.now);
-                self.events.extend(new);
-            }
+            return;
+        }
+        let Snapshot {
+            hosts, components, ..
+        } = &mut self.snapshot;
+        let refresh = |host: &mut HostState| {
+            let agent = &components.agent;
+            let new = rules::cluster::refresh::unbound_host(host, agent, policy, self.now);
+            self.events.extend(new);
+        };
+        match self.current {
+            Some(id) => hosts.by_id_mut(id).into_iter().for_each(refresh),
+            None => hosts.iter_mut().for_each(refresh),
         }
     }
 }
@@ -327,7 +331,7 @@ impl ClusterStore {
             decide(&mut change)
         })?;
         let due = change.refresh == Refresh::Due;
-        let measured = measured::of_change(&before.stored, &change, &self.installer_image);
+        let measured = measured::of_change(&before.stored, &change);
         let stored = self.save(&mut tx, lock_scope, &before, change).await?;
         if !request::commit(tx).await? {
             return Ok(Some(CommittedChange {
@@ -447,6 +451,8 @@ impl ClusterStore {
             }
             LockScope::Pool(infra_env, ids) => {
                 let mut stored = StoredSnapshot::default();
+                let known = infra_envs::components(connection, *infra_env).await?;
+                stored.snapshot.components = self.components.or(&known);
                 for row in
                     hosts::find_all(connection, &self.db.keys().await, *infra_env, ids).await?
                 {

@@ -122,7 +122,7 @@ fn check_texts(
 ) -> Result<(), Error> {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     input::ssh_public_keys("ssh_public_key", &params.ssh_public_key)?;
-    let mut images: Vec<&str> = offer.component_images.iter().map(String::as_str).collect();
+    let mut images: Vec<&str> = offer.components.known().collect();
     images.push(&release.image);
     input::pull_secret(&params.pull_secret, &images, &offer.public_registries)?;
     input::http_proxy("http_proxy", &text(&params.http_proxy))?;

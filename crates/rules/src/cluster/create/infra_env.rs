@@ -47,7 +47,7 @@ pub fn infra_env(
     input::ssh_public_keys("ssh_authorized_key", &ssh_authorized_key)?;
     input::pull_secret(
         &params.pull_secret,
-        &ctx.offer.component_images,
+        &ctx.offer.components.known().collect::<Vec<_>>(),
         &ctx.offer.public_registries,
     )?;
     input::ignition_config_override("ignition_config_override", &params.ignition_config_override)?;

@@ -49,12 +49,7 @@ pub fn cluster(
         check_adding_hosts(params)?;
     }
     if let Some(secret) = &params.pull_secret {
-        let mut images: Vec<&str> = ctx
-            .offer
-            .component_images
-            .iter()
-            .map(String::as_str)
-            .collect();
+        let mut images: Vec<&str> = snapshot.components.known().collect();
         images.push(&changed.ocp_release_image);
         input::pull_secret(secret, &images, &ctx.offer.public_registries)?;
         changed.pull_secret_set = true;

@@ -108,7 +108,7 @@ fn set_texts(
     if !params.pull_secret.is_empty() {
         input::pull_secret(
             &params.pull_secret,
-            &ctx.offer.component_images,
+            &ctx.offer.components.known().collect::<Vec<_>>(),
             &ctx.offer.public_registries,
         )?;
         infra_env.pull_secret_set = true;

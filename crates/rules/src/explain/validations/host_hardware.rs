@@ -542,7 +542,7 @@ fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
 
 /// Source: assisted-service, internal/host/validator.go, compatibleAgent.
 fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
-    let wanted = &subject.policy.agent_image;
+    let wanted = subject.agent_image;
     let has = &subject.host.record.discovery_agent_version;
     if !subject.policy.upgrade_agent || wanted.is_empty() || is_installing(subject) {
         return Verdict::Hidden;

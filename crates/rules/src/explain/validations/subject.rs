@@ -118,6 +118,8 @@ pub struct HostSubject<'a> {
     pub(crate) texts: &'a HostTexts,
     pub(crate) cluster: Option<&'a ClusterSubject<'a>>,
     pub(crate) policy: &'a InstallationPolicy,
+    /// Image of the agent that the host is to run; empty if it is unknown.
+    pub(crate) agent_image: &'a str,
     pub(crate) requirements: &'a Requirements,
     pub(crate) now: Timestamp,
 }

@@ -32,12 +32,7 @@ struct ReportedEntry {
     message: String,
 }
 
-fn policy() -> InstallationPolicy {
-    InstallationPolicy {
-        agent_image: "agent:1".to_owned(),
-        ..InstallationPolicy::default()
-    }
-}
+const AGENT: &str = "agent:1";
 
 fn entries(text: &str) -> BTreeMap<String, ReportedEntry> {
     let info: BTreeMap<String, Vec<ReportedEntry>> = serde_json::from_str(text).unwrap();
@@ -49,11 +44,12 @@ fn entries(text: &str) -> BTreeMap<String, ReportedEntry> {
 
 fn judged(change: SnapshotChange) -> Snapshot {
     let mut snapshot = fixtures::snapshot(3, 2);
+    snapshot.components.agent = AGENT.to_owned();
     for host in &mut snapshot.hosts {
-        host.record.discovery_agent_version = "agent:1".to_owned();
+        host.record.discovery_agent_version = AGENT.to_owned();
     }
     change(&mut snapshot);
-    refresh::cluster(&mut snapshot, &policy(), now());
+    refresh::cluster(&mut snapshot, &InstallationPolicy::default(), now());
     snapshot
 }
 
@@ -866,7 +862,7 @@ fn ignored_and_disabled_validations_do_not_block() {
     );
     snapshot.cluster.ignored_host_validations = r#"["all"]"#.to_owned();
     snapshot.hosts[0].record.requested_hostname = "node-1".to_owned();
-    refresh::cluster(&mut snapshot, &policy(), now());
+    refresh::cluster(&mut snapshot, &InstallationPolicy::default(), now());
     assert_eq!(
         snapshot.hosts[0].record.status,
         HostStatus::Insufficient,
@@ -878,7 +874,7 @@ fn ignored_and_disabled_validations_do_not_block() {
         disabled_host_validations: BTreeSet::from([
             model::validations::HostValidationId::HasDefaultRoute,
         ]),
-        ..policy()
+        ..InstallationPolicy::default()
     };
     refresh::cluster(&mut snapshot, &policy, now());
     let host = &snapshot.hosts[0].record;
@@ -915,7 +911,7 @@ fn a_changed_validation_emits_an_event() {
             .unwrap()
     };
     let event = find(
-        refresh::cluster(&mut snapshot, &policy(), now()),
+        refresh::cluster(&mut snapshot, &InstallationPolicy::default(), now()),
         "host_validation_failed",
     );
     assert!(
@@ -926,7 +922,7 @@ fn a_changed_validation_emits_an_event() {
     );
     machine(&mut snapshot, |one| one.routes.clone_from(&route));
     find(
-        refresh::cluster(&mut snapshot, &policy(), now()),
+        refresh::cluster(&mut snapshot, &InstallationPolicy::default(), now()),
         "host_validation_fixed",
     );
 }
@@ -949,13 +945,13 @@ fn unbound_hosts_are_blocked_by_heartbeats_and_four_validations() {
     host.record.cluster_id = None;
     host.record.status = HostStatus::DiscoveringUnbound;
     host.record.discovery_agent_version = "agent:0".to_owned();
-    refresh::unbound_host(&mut host, &policy(), now());
+    refresh::unbound_host(&mut host, AGENT, &InstallationPolicy::default(), now());
     assert_eq!(host.record.status, HostStatus::KnownUnbound);
     let shown = entries(&host.record.validations_info.text());
     assert_eq!(shown["compatible-agent"].status, "failure");
 
     host.record.requested_hostname = "localhost".to_owned();
-    refresh::unbound_host(&mut host, &policy(), now());
+    refresh::unbound_host(&mut host, AGENT, &InstallationPolicy::default(), now());
     assert_eq!(host.record.status, HostStatus::InsufficientUnbound);
     assert!(!host.record.status_info.contains("agent"));
 }
@@ -967,7 +963,7 @@ fn names_that_every_machine_has_are_not_allowed() {
         host.record.cluster_id = None;
         host.record.status = HostStatus::DiscoveringUnbound;
         host.record.requested_hostname = name.to_owned();
-        refresh::unbound_host(&mut host, &policy(), now());
+        refresh::unbound_host(&mut host, AGENT, &InstallationPolicy::default(), now());
         let mut shown = entries(&host.record.validations_info.text());
         shown.remove("hostname-valid").unwrap().message
     };
@@ -995,7 +991,8 @@ fn names_that_every_machine_has_are_not_allowed() {
 fn every_blocking_problem_is_explained_by_its_parts() {
     let failures = crate::explain::FailureTimes::default();
     let explained = |snapshot: &Snapshot, id: &str, of_host: bool| {
-        let explanation = crate::explain::cluster(snapshot, &failures, &policy(), now());
+        let explanation =
+            crate::explain::cluster(snapshot, &failures, &InstallationPolicy::default(), now());
         // The machine network of the cluster is one cause for all its hosts.
         let subject = if of_host && id != "machine-cidr-defined" {
             snapshot.hosts[0].record.id.0

@@ -31,7 +31,7 @@ fn reply(host: &mut HostState, step: StepType, exit_code: i64, at: Timestamp) ->
 }
 
 fn refreshed_at(host: &mut HostState, minutes: i64) -> HostStatus {
-    refresh::unbound_host(host, &InstallationPolicy::default(), later(minutes));
+    refresh::unbound_host(host, "", &InstallationPolicy::default(), later(minutes));
     host.record.status
 }
 
