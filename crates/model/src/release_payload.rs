@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Path of the images of the components, as an ImageStream.
 pub const IMAGE_REFERENCES: &str = "release-manifests/image-references";
 
+/// Path of the metadata of disk images and live images, as a ConfigMap.
+pub const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
+
 /// Content of [`IMAGE_REFERENCES`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageReferences {

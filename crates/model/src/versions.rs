@@ -62,6 +62,9 @@ pub struct OfferedRelease {
     /// Name of the user.
     pub added_by: String,
     pub added_at: DateTime,
+    /// Components whose images the registry lacks: a release without them cannot be installed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// `os-image` of the installer API.

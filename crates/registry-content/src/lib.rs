@@ -1,0 +1,81 @@
+//! The releases that a registry holds: found by their tags, confirmed by their labels, complete or not.
+//!
+//! Nothing here is stored or served. Invariant: a release without missing images has each image that its payload names,
+//! in this registry.
+
+mod offered;
+mod payload;
+mod places;
+mod read;
+mod tag;
+
+use serde::{Deserialize, Serialize};
+
+pub use offered::{offered_releases, os_images, release_images};
+pub use read::ContentReader;
+
+/// Releases of a registry, ordered by version, architecture and reference.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegistryContent {
+    /// The releases.
+    pub releases: Vec<HeldRelease>,
+    /// Images with tags of releases that are none, or cannot be read.
+    pub rejected: Vec<RejectedImage>,
+}
+
+/// A release in the registry.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldRelease {
+    /// `HOST/REPOSITORY:TAG`.
+    pub image: String,
+    /// Digest of that tag.
+    pub digest: String,
+    /// Full version, without the architecture.
+    pub version: String,
+    /// Architectures of its hosts, as the installer API names them.
+    pub architectures: Vec<String>,
+    /// Whether it is one for several architectures.
+    pub is_multi: bool,
+    /// Number of images that its payload names.
+    pub images: usize,
+    /// Images that are not in the registry, by the name of their component.
+    pub missing: Vec<MissingImage>,
+    /// Live images of its operating system.
+    pub boot_images: Vec<HeldBootImage>,
+}
+
+/// An image of a release that the registry lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MissingImage {
+    /// Name of the component.
+    pub component: String,
+    /// Its reference in the payload.
+    pub image: String,
+}
+
+/// The container image with the live images of a release.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldBootImage {
+    /// As the installer API names it.
+    pub architecture: String,
+    /// Version of the operating system.
+    pub version: String,
+    /// Reference in the registry, by digest.
+    pub image: String,
+}
+
+/// An image that is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RejectedImage {
+    /// `HOST/REPOSITORY:TAG`.
+    pub image: String,
+    /// Digest of that tag.
+    pub digest: String,
+    /// Why it is no release.
+    pub reason: String,
+}

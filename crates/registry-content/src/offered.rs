@@ -1,0 +1,195 @@
+//! The lists that settings would have, from the content of a registry.
+
+use std::collections::BTreeMap;
+
+use model::versions::{
+    CpuArchitecture, OfferedRelease, OsImage, ReleaseImage, ReleaseSupportLevel,
+};
+use semver::Version;
+
+use crate::{HeldRelease, RegistryContent};
+
+impl HeldRelease {
+    fn number(&self) -> Option<Version> {
+        self.version.parse().ok()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    fn release_image(&self, number: &Version, default: bool) -> ReleaseImage {
+        let multi = if self.is_multi { "-multi" } else { "" };
+        let only = self.architectures.first().and_then(|it| it.parse().ok());
+        ReleaseImage {
+            openshift_version: minor(number),
+            cpu_architecture: match only {
+                Some(only) if !self.is_multi => only,
+                _ => CpuArchitecture::Multi,
+            },
+            cpu_architectures: self.architectures.clone(),
+            url: self.image.clone(),
+            version: format!("{}{multi}", self.version),
+            default,
+            support_level: Some(if number.pre.is_empty() {
+                ReleaseSupportLevel::Production
+            } else {
+                ReleaseSupportLevel::Beta
+            }),
+        }
+    }
+}
+
+/// `x.y` of a version.
+fn minor(version: &Version) -> String {
+    format!("{}.{}", version.major, version.minor)
+}
+
+/// All releases, the complete and the incomplete; the newest complete final one is the default. Of several images of one
+/// version and architecture, the first complete one is taken, or the first.
+pub fn offered_releases(content: &RegistryContent) -> Vec<OfferedRelease> {
+    let mut chosen: BTreeMap<(Version, bool, &[String]), &HeldRelease> = BTreeMap::new();
+    for release in &content.releases {
+        let Some(number) = release.number() else {
+            continue;
+        };
+        let slot = chosen
+            .entry((number, release.is_multi, &release.architectures))
+            .or_insert(release);
+        if !slot.is_complete() && release.is_complete() {
+            *slot = release;
+        }
+    }
+    let mut finals = chosen
+        .iter()
+        .rev()
+        .filter(|((number, ..), release)| number.pre.is_empty() && release.is_complete());
+    let newest = finals.next().map(|(_, release)| release.image.clone());
+    let offered =
+        |((number, ..), release): ((Version, bool, &[String]), &HeldRelease)| OfferedRelease {
+            image: release.release_image(&number, newest.as_ref() == Some(&release.image)),
+            missing: release
+                .missing
+                .iter()
+                .map(|it| it.component.clone())
+                .collect(),
+            ..OfferedRelease::default()
+        };
+    chosen.into_iter().map(offered).collect()
+}
+
+/// The complete releases, in the form of `RELEASE_IMAGES`.
+pub fn release_images(content: &RegistryContent) -> Vec<ReleaseImage> {
+    let offered = offered_releases(content).into_iter();
+    let complete = offered.filter(|release| release.missing.is_empty());
+    complete.map(|release| release.image).collect()
+}
+
+/// The live images of the newest complete release of each minor version and architecture, in the form of `OS_IMAGES`.
+pub fn os_images(content: &RegistryContent) -> Vec<OsImage> {
+    let mut newest: BTreeMap<(String, String), (Version, OsImage)> = BTreeMap::new();
+    for release in content.releases.iter().filter(|it| it.is_complete()) {
+        let Some(number) = release.number() else {
+            continue;
+        };
+        for boot in &release.boot_images {
+            let Ok(cpu_architecture) = boot.architecture.parse() else {
+                continue;
+            };
+            let image = OsImage {
+                openshift_version: minor(&number),
+                cpu_architecture,
+                url: format!("oci://{}", boot.image),
+                version: boot.version.clone(),
+            };
+            let key = (image.openshift_version.clone(), boot.architecture.clone());
+            let is_newer = newest.get(&key).is_none_or(|(known, _)| *known < number);
+            if is_newer {
+                newest.insert(key, (number.clone(), image));
+            }
+        }
+    }
+    newest.into_values().map(|(_, image)| image).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HeldBootImage, MissingImage};
+
+    fn release(version: &str, missing: usize) -> HeldRelease {
+        HeldRelease {
+            image: format!("r:5000/openshift/release-images:{version}-x86_64"),
+            version: version.to_owned(),
+            architectures: vec!["x86_64".to_owned()],
+            missing: vec![MissingImage::default(); missing],
+            boot_images: vec![HeldBootImage {
+                architecture: "x86_64".to_owned(),
+                version: format!("os-{version}"),
+                image: format!("r:5000/openshift/release@{version}"),
+            }],
+            ..HeldRelease::default()
+        }
+    }
+
+    #[test]
+    fn complete_releases_are_offered() {
+        let content = RegistryContent {
+            releases: vec![
+                release("4.18.7", 0),
+                release("4.18.30", 0),
+                release("4.18.31", 1),
+                release("4.19.0-rc.1", 0),
+                HeldRelease {
+                    image: "r:5000/elsewhere:4.18.7-x86_64".to_owned(),
+                    ..release("4.18.7", 0)
+                },
+            ],
+            ..RegistryContent::default()
+        };
+        let offered = release_images(&content);
+        let shown: Vec<_> = offered
+            .iter()
+            .map(|it| (it.version.as_str(), it.default))
+            .collect();
+        assert_eq!(
+            shown,
+            [("4.18.7", false), ("4.18.30", true), ("4.19.0-rc.1", false)]
+        );
+        assert_eq!(offered[2].support_level, Some(ReleaseSupportLevel::Beta));
+        let incomplete = offered_releases(&content);
+        let incomplete: Vec<_> = incomplete
+            .iter()
+            .filter(|it| !it.missing.is_empty())
+            .collect();
+        assert_eq!(incomplete.len(), 1);
+        assert_eq!(incomplete[0].image.version, "4.18.31");
+        assert!(!incomplete[0].image.default);
+        let images = os_images(&content);
+        let shown: Vec<_> = images
+            .iter()
+            .map(|it| {
+                (
+                    it.openshift_version.as_str(),
+                    it.version.as_str(),
+                    it.url.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (
+                    "4.18",
+                    "os-4.18.30",
+                    "oci://r:5000/openshift/release@4.18.30"
+                ),
+                (
+                    "4.19",
+                    "os-4.19.0-rc.1",
+                    "oci://r:5000/openshift/release@4.19.0-rc.1"
+                ),
+            ]
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! Reading of one payload: its images, its architectures, its boot images.
+
+use std::path::Path;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use model::Error;
+use model::release_payload::{BOOT_IMAGES, IMAGE_REFERENCES, ImageReferences};
+use model::versions::CpuArchitecture;
+use oci::{Kind, Platform, Reference};
+use oci_client::Client;
+use oci_client::image::{self, ImageFile};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::places::places;
+use crate::{HeldBootImage, HeldRelease, MissingImage};
+
+/// Label with the version.
+const RELEASE: &str = "io.openshift.release";
+/// Component with the live images.
+const LIVE_IMAGES: &str = "machine-os-images";
+/// Images of a release that are looked for at a time.
+const CONCURRENT: usize = 8;
+/// Longest file of a payload that is read. Units: bytes.
+const FILE_BYTES: u64 = 16 << 20;
+
+/// An image that has the tag of a release.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) image: Reference,
+    pub(crate) digest: String,
+    pub(crate) version: String,
+    pub(crate) architecture: CpuArchitecture,
+}
+
+/// Reader of payloads in one registry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PayloadReader<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) namespace: &'a str,
+    /// Folder for temporary files.
+    pub(crate) scratch: &'a Path,
+}
+
+/// Names of an architecture: of the API, of streams, of images.
+fn names(architecture: &str) -> Option<(&'static str, &'static str, &'static str)> {
+    Some(match architecture {
+        "x86_64" | "amd64" => ("x86_64", "x86_64", "amd64"),
+        "arm64" | "aarch64" => ("arm64", "aarch64", "arm64"),
+        "ppc64le" => ("ppc64le", "ppc64le", "ppc64le"),
+        "s390x" => ("s390x", "s390x", "s390x"),
+        _ => return None,
+    })
+}
+
+impl PayloadReader<'_> {
+    /// Reads the release of a candidate.
+    ///
+    /// Errors: Invalid – it is no release of that version; NotFound – it lacks a file; those of the registry.
+    pub(crate) async fn release(&self, candidate: &Candidate) -> Result<HeldRelease, Error> {
+        let architectures = self.architectures(candidate).await?;
+        let Some((_, _, first)) = architectures.first().and_then(|it| names(it)) else {
+            return Err(wrong(
+                candidate,
+                "it is for no architecture that is known here",
+            ));
+        };
+        let platform = Platform::linux(first);
+        let config = image::config(self.client, &candidate.image, &platform).await?;
+        let label = config["config"]["Labels"][RELEASE]
+            .as_str()
+            .unwrap_or_default();
+        if label.trim_end_matches("-multi") != candidate.version {
+            let reason = format!(
+                "its label {RELEASE} is {label:?}, not {:?}",
+                candidate.version
+            );
+            return Err(wrong(candidate, &reason));
+        }
+        let references = self.file(candidate, &platform, IMAGE_REFERENCES).await?;
+        let references = ImageReferences::parse(&references);
+        let references =
+            references.map_err(|why| wrong(candidate, &format!("{IMAGE_REFERENCES}: {why}")))?;
+        let missing = self.missing(candidate, &references).await?;
+        let boot_images = self.boot_images(candidate, &platform, &references, &architectures);
+        let boot_images = boot_images.await?;
+        Ok(HeldRelease {
+            image: candidate.image.to_string(),
+            digest: candidate.digest.clone(),
+            version: candidate.version.clone(),
+            architectures,
+            is_multi: candidate.architecture == CpuArchitecture::Multi,
+            images: references.images.len(),
+            missing,
+            boot_images,
+        })
+    }
+
+    /// Architectures as the API names them: that of the tag, or those of the index.
+    async fn architectures(&self, candidate: &Candidate) -> Result<Vec<String>, Error> {
+        if candidate.architecture != CpuArchitecture::Multi {
+            return Ok(vec![candidate.architecture.to_string()]);
+        }
+        let manifest = self.client.pull_manifest(&candidate.image).await?;
+        let Kind::Index { manifests } = manifest.kind else {
+            return Err(wrong(
+                candidate,
+                "its tag is that of several architectures, but it is no index",
+            ));
+        };
+        let platforms = manifests.iter().filter_map(|it| it.platform.as_ref());
+        let known = platforms.filter_map(|it| names(&it.architecture));
+        let mut found: Vec<String> = known.map(|(api, _, _)| api.to_owned()).collect();
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    async fn file(
+        &self,
+        candidate: &Candidate,
+        platform: &Platform,
+        path: &str,
+    ) -> Result<Vec<u8>, Error> {
+        let failed = |e| Error::internal("reading a file of a release", e);
+        let folder = tempfile::tempdir_in(self.scratch).map_err(failed)?;
+        let wanted = ImageFile {
+            path: path.to_owned(),
+            destination: folder.path().join("file"),
+        };
+        let files = std::slice::from_ref(&wanted);
+        image::fetch_files(self.client, &candidate.image, platform, files).await?;
+        let length = tokio::fs::metadata(&wanted.destination).await;
+        if length.map_err(failed)?.len() > FILE_BYTES {
+            return Err(wrong(
+                candidate,
+                &format!("{path} is longer than {FILE_BYTES} bytes"),
+            ));
+        }
+        tokio::fs::read(&wanted.destination).await.map_err(failed)
+    }
+
+    /// The images that are in none of their places.
+    async fn missing(
+        &self,
+        candidate: &Candidate,
+        references: &ImageReferences,
+    ) -> Result<Vec<MissingImage>, Error> {
+        let images = references.images.iter();
+        let images = images.map(|(component, image)| MissingImage {
+            component: component.clone(),
+            image: image.clone(),
+        });
+        self.still_missing(&candidate.image, images.collect()).await
+    }
+
+    /// Those of `images` that are in none of their places.
+    pub(crate) async fn still_missing(
+        &self,
+        release: &Reference,
+        images: Vec<MissingImage>,
+    ) -> Result<Vec<MissingImage>, Error> {
+        let look = |one: MissingImage| async move {
+            let place = self.place(&one.image, release).await?;
+            Ok::<_, Error>(place.is_none().then_some(one))
+        };
+        let looked: Vec<_> = images.into_iter().map(look).collect();
+        let found: Vec<Option<MissingImage>> = stream::iter(looked)
+            .buffered(CONCURRENT)
+            .try_collect()
+            .await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The first place of an image that has it.
+    async fn place(&self, image: &str, release: &Reference) -> Result<Option<Reference>, Error> {
+        let Ok(image) = image.parse::<Reference>() else {
+            return Ok(None);
+        };
+        for place in places(&image, release, self.namespace) {
+            if self.client.manifest_digest(&place).await?.is_some() {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The live images in the payload's component, with the versions that the payload's stream names.
+    async fn boot_images(
+        &self,
+        candidate: &Candidate,
+        platform: &Platform,
+        references: &ImageReferences,
+        architectures: &[String],
+    ) -> Result<Vec<HeldBootImage>, Error> {
+        let Some(image) = references.image(LIVE_IMAGES) else {
+            return Ok(Vec::new());
+        };
+        let Some(place) = self.place(image, &candidate.image).await? else {
+            return Ok(Vec::new());
+        };
+        let stream = match self.file(candidate, platform, BOOT_IMAGES).await {
+            Ok(yaml) => stream_of(&yaml).map_err(|why| wrong(candidate, &why))?,
+            Err(Error::NotFound { kind: "file", .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let named = architectures.iter().filter_map(|it| names(it));
+        let found = named.filter_map(|(api, in_stream, _)| {
+            let metal = &stream["architectures"][in_stream]["artifacts"]["metal"];
+            Some(HeldBootImage {
+                architecture: api.to_owned(),
+                version: metal["release"].as_str()?.to_owned(),
+                image: place.to_string(),
+            })
+        });
+        Ok(found.collect())
+    }
+}
+
+#[derive(Deserialize)]
+struct BootImages {
+    data: BootImagesData,
+}
+
+#[derive(Deserialize)]
+struct BootImagesData {
+    stream: Option<String>,
+    /// Streams by name, in releases with several operating systems.
+    streams: Option<String>,
+}
+
+/// The stream that a release uses by default.
+fn stream_of(yaml: &[u8]) -> Result<Value, String> {
+    let why = |reason: String| format!("{BOOT_IMAGES}: {reason}");
+    let text = std::str::from_utf8(yaml).map_err(|e| why(e.to_string()))?;
+    let map: BootImages = serde_yaml::from_str(text).map_err(|e| why(e.to_string()))?;
+    let json = |text: &str| serde_json::from_str::<Value>(text).map_err(|e| why(e.to_string()));
+    match (map.data.stream, map.data.streams) {
+        (Some(stream), _) => json(&stream),
+        (None, Some(streams)) => {
+            let streams = json(&streams)?;
+            let mut all = streams.as_object().into_iter().flatten();
+            Ok(all
+                .next()
+                .map(|(_, stream)| stream.clone())
+                .unwrap_or_default())
+        }
+        (None, None) => Err(why("it has no stream".to_owned())),
+    }
+}
+
+fn wrong(candidate: &Candidate, reason: &str) -> Error {
+    Error::invalid("release", format!("{}: {reason}", candidate.image))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_streams_are_read() {
+        let metal = r#"{"architectures":{"x86_64":{"artifacts":{"metal":{"release":"9.6"}}}}}"#;
+        for (data, expected) in [
+            (format!("stream: '{metal}'"), Some("9.6")),
+            (format!("streams: '{{\"rhel-9\":{metal}}}'"), Some("9.6")),
+            ("streams: '{}'".to_owned(), None),
+        ] {
+            let stream = stream_of(format!("data:\n  {data}\n").as_bytes()).unwrap();
+            let version = &stream["architectures"]["x86_64"]["artifacts"]["metal"]["release"];
+            assert_eq!(version.as_str(), expected, "{data}");
+        }
+        for wrong in ["data: {}", "data: {stream: '{'}", "[]", "\u{1}"] {
+            assert!(stream_of(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
