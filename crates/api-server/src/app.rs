@@ -43,6 +43,7 @@ pub(crate) mod os_images;
 mod owners;
 pub(crate) mod preparation;
 pub(crate) mod redacted_files;
+pub(crate) mod registry_content;
 pub(crate) mod release_images;
 pub(crate) mod render;
 mod repeated_replies;
@@ -95,6 +96,7 @@ use offer::CurrentOffer;
 use os_images::OsImageOffer;
 use owners::RecordBound;
 use preparation::Preparations;
+use registry_content::SiteContent;
 use release_images::ReleaseOffer;
 use repeated_replies::RepeatedReplies;
 use site_checks::SiteChecks;
@@ -162,6 +164,7 @@ parts! {
     releases: Arc<ReleaseOffer>,
     requests: TaskTracker,
     settings: Arc<Settings>,
+    site_content: Arc<SiteContent>,
     site_checks: Arc<SiteChecks>,
     tokens: Arc<InfraEnvTokens>,
 }
@@ -273,6 +276,12 @@ impl App {
             access: Arc::clone(&access),
             offer: Arc::clone(&offer),
         };
+        let site_content = Arc::new(SiteContent::new(
+            db.clone(),
+            Arc::clone(&offer),
+            &settings,
+            install.registry_access(),
+        ));
         Self(Arc::new(Parts {
             agents: Arc::new(agents),
             audit: Arc::default(),
@@ -313,7 +322,12 @@ impl App {
                 offer: Arc::clone(&offer),
                 callback_url: settings.callback_url(),
             }),
-            jobs: Arc::new(Jobs::new(db.clone(), Arc::clone(&settings), carry_in)),
+            jobs: Arc::new(Jobs::new(
+                db.clone(),
+                Arc::clone(&settings),
+                carry_in,
+                Arc::clone(&site_content),
+            )),
             log_in_links: Arc::new(LogInLinks::new(db.clone(), auth)),
             logs: Arc::new(Logs {
                 db: db.clone(),
@@ -338,6 +352,7 @@ impl App {
                 Arc::clone(&settings),
                 Arc::clone(&offer),
                 install.registry_access().clone(),
+                Arc::clone(&site_content),
             )),
             preparations: Arc::new(Preparations {
                 db: db.clone(),
@@ -345,6 +360,7 @@ impl App {
                 install,
                 offer: Arc::clone(&offer),
             }),
+            site_content,
             access,
             cluster_files,
             cluster_store,

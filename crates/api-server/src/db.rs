@@ -21,6 +21,7 @@ pub(crate) mod os_images;
 pub(crate) mod owners;
 mod record;
 mod record_page;
+pub(crate) mod registry_content;
 pub(crate) mod release_images;
 pub(crate) mod schema;
 pub(crate) mod sealing;

@@ -29,6 +29,7 @@ pub(crate) mod os_images;
 mod paged_list;
 mod patterns;
 pub(crate) mod query;
+pub(crate) mod registry_events;
 pub(crate) mod release_images;
 pub(crate) mod site_checks;
 pub(crate) mod support;

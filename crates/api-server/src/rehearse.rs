@@ -180,6 +180,7 @@ pub(crate) fn settings(own: &Settings, schema: String, folder: std::path::PathBu
         release_keyring: None,
         archives_dir: None,
         archives_registry: None,
+        content_registry: None,
         cluster_monitor_interval: JUDGING,
         http: HttpSettings::default(),
         ..own.clone()

@@ -24,7 +24,7 @@ use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, bmc_boots, clusters, declarations, dry_run, events, expected_hosts, explain,
     files, hosts, infra_envs, installation, installed_nodes, jobs, log_in_codes, logs, manifests,
-    operators, os_images, release_images, site_checks, support, versions,
+    operators, os_images, registry_events, release_images, site_checks, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -32,6 +32,8 @@ use crate::settings::Settings;
 
 /// Path for image services: no operation of the API, as they have no credentials.
 const ADDED_OS_IMAGES: &str = "/os-images";
+/// Path for the registry's notifications: no operation of the API, as it has no credentials here.
+const REGISTRY_EVENTS: &str = "/registry-events";
 /// Path for the web UI's server: no operation of the API, as the code is all that the caller has.
 const LOG_IN_CODES: &str = "/log-in-codes";
 
@@ -213,6 +215,7 @@ pub(crate) fn router(app: App, health: Health) -> Router {
     }
     let api = api
         .route(ADDED_OS_IMAGES, get(os_images::added))
+        .route(REGISTRY_EVENTS, post(registry_events::receive))
         .route(LOG_IN_CODES, post(log_in_codes::redeem))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .route_layer(middleware::from_fn_with_state(gate, check_schema))

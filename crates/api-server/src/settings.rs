@@ -441,7 +441,10 @@ service::settings! {
         archives_dir: Option<PathBuf> = "",
         /// Registry that archives are published to, as clusters reach it. Its certificate authority is in MIRROR_CA_PATH.
         archives_registry: Option<PublicationRegistry> = "",
-        /// Authentication file (pull secret) with a login of ARCHIVES_REGISTRY that may push.
+        /// Registry whose releases are on offer while RELEASE_IMAGES is empty, with their live images while OS_IMAGES is
+        /// empty. Default: ARCHIVES_REGISTRY.
+        content_registry: Option<PublicationRegistry> = "",
+        /// Authentication file (pull secret) with a login of ARCHIVES_REGISTRY that may push, and of CONTENT_REGISTRY.
         archives_registry_auth_file: Option<PathBuf> = "",
         /// Additional versions in the listing, beside those of RELEASE_IMAGES.
         platform_versions: PlatformVersions = "",

@@ -10,6 +10,7 @@ mod monitor;
 mod notifications;
 mod pause;
 mod preparation;
+mod registry_content;
 mod sealing;
 
 use std::sync::Arc;
@@ -52,7 +53,8 @@ pub(crate) async fn run(
         preparation::run(app.part(), app.part(), &shutdown),
         jobs::run(app.part(), &shutdown),
         bmc_boots::run(app.part(), &shutdown),
-        added_images::run(app.part(), app.part(), &shutdown),
+        added_images::run(app.part(), app.part(), app.part(), &shutdown),
+        registry_content::run(app.part(), &shutdown),
         event_streams::run(app.part(), &shutdown),
         change_streams::run(app.part(), &shutdown),
         notifications::run(&db, app.part(), app.part(), &shutdown),

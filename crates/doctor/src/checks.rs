@@ -3,6 +3,7 @@
 mod base_urls;
 mod certificates;
 mod clients;
+mod content;
 mod findings;
 mod images;
 mod logins;
@@ -97,6 +98,9 @@ pub static CHECKS: &[SiteCheck] = &[
     }),
     row("catalog", CheckGroup::Services, |site| {
         Box::pin(services::catalogs(site))
+    }),
+    row("registry-content", CheckGroup::Images, |site| {
+        Box::pin(content::releases(site))
     }),
     row("release-image", CheckGroup::Images, |site| {
         Box::pin(images::releases(site))

@@ -9,6 +9,6 @@ pub use checks::{CHECKS, SiteCheck, run};
 pub use probe::{ProbeProblem, SiteProbe};
 pub use report::{CheckGroup, CheckResult, CheckStatus, DoctorReport};
 pub use site::{
-    BootImage, CertificateFile, ClusterNames, DataFolder, FrontNames, NamedImage, PortUse,
-    RegistryAccess, RemoteCheck, RemoteService, ServedName, ServicePort, SiteFacts,
+    BootImage, CertificateFile, ClusterNames, ContentReport, DataFolder, FrontNames, NamedImage,
+    PortUse, RegistryAccess, RemoteCheck, RemoteService, ServedName, ServicePort, SiteFacts,
 };

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use model::release_payload::ComponentImages;
 use oci_client::{Credentials, Mirrors};
+use registry_content::RegistryContent;
 use url::Url;
 
 use crate::probe::SiteProbe;
@@ -47,6 +48,8 @@ pub struct SiteFacts {
     pub boot_images: Option<Vec<BootImage>>,
     /// Releases on offer.
     pub releases: Option<Vec<model::versions::ReleaseImage>>,
+    /// What the registry holds; absent where it is not on offer.
+    pub content: Option<ContentReport>,
     /// Images that hosts run in place of those of the releases; absent at a site that installs nothing.
     pub components: Option<ComponentImages>,
     /// Other images that settings name.
@@ -61,6 +64,19 @@ pub struct SiteFacts {
     pub image_service_base_url: Option<String>,
     /// Why a user of a token issuer could take the name of an administrator.
     pub username_warning: Option<String>,
+}
+
+/// The last reading of the registry.
+#[derive(Debug, Clone, Default)]
+pub struct ContentReport {
+    /// `HOST[:PORT][/NAMESPACE]`.
+    pub registry: String,
+    /// Time of the last reading that succeeded; none before the first.
+    pub read_at: Option<String>,
+    /// Why the last reading failed, if it did.
+    pub failure: Option<String>,
+    /// The releases in it.
+    pub content: RegistryContent,
 }
 
 /// Names that the proxy serves.

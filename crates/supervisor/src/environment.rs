@@ -167,6 +167,12 @@ impl Environment {
         format!("http://{address}")
     }
 
+    /// URL of the installer API for the other services.
+    fn api_url(&self) -> String {
+        let address = SocketAddr::new(loopback(self.listen), self.ports.api);
+        format!("http://{address}")
+    }
+
     /// Services of this installation, in start order.
     pub(crate) fn services(&self) -> impl Iterator<Item = ServiceName> + use<> {
         let has_catalogs = !self.catalogs.is_empty();
@@ -208,6 +214,18 @@ impl Environment {
                     self.secrets.htpasswd.clone().into(),
                 ),
                 ("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", folder),
+                (
+                    "REGISTRY_NOTIFICATIONS_ENDPOINTS_0_NAME",
+                    text("api-server"),
+                ),
+                (
+                    "REGISTRY_NOTIFICATIONS_ENDPOINTS_0_URL",
+                    text(&format!("{}/registry-events", self.api_url())),
+                ),
+                (
+                    "REGISTRY_NOTIFICATIONS_ENDPOINTS_0_IGNORE_ACTIONS",
+                    text("pull"),
+                ),
             ],
             ServiceName::ApiServer => vec![
                 ("API_LISTEN_ADDRESS", text(&listen)),
@@ -245,13 +263,7 @@ impl Environment {
                 ("LISTEN_ADDRESS", text(&listen)),
                 ("WEBUI_PORT", port(self.ports.webui)),
                 ("WEBUI_STATIC_PORT", port(self.ports.webui_static)),
-                (
-                    "API_URL",
-                    text(&format!(
-                        "http://{}",
-                        SocketAddr::new(loopback(self.listen), self.ports.api)
-                    )),
-                ),
+                ("API_URL", text(&self.api_url())),
             ],
             ServiceName::CatalogServer => vec![
                 ("CATALOGS", text(&self.catalogs)),

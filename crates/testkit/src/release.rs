@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use model::Error;
-use model::release_payload::{COMPONENTS, ComponentImages};
+use model::release_payload::{BOOT_IMAGES, COMPONENTS, ComponentImages};
 use oci_client::Client;
 use serde_json::{Value, json};
 
@@ -150,7 +150,14 @@ fn payload(version: &str, references: &Value) -> Result<LayerFile, Error> {
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: machine-config-osimageurl\n  \
          namespace: openshift-machine-config-operator\ndata:\n  releaseVersion: {version}\n"
     );
+    let metal = json!({ "release": format!("418.94.{version}"), "formats": {} });
+    let stream = json!({ "architectures": { "x86_64": { "artifacts": { "metal": metal } } } });
+    let boot_images = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: coreos-bootimages\n  \
+         namespace: openshift-machine-config-operator\ndata:\n  releaseVersion: {version}\n  stream: '{stream}'\n"
+    );
     LayerFile::of(vec![
+        LayerEntry::file(BOOT_IMAGES, boot_images.as_bytes()),
         LayerEntry::file(
             "release-manifests/image-references",
             references.to_string().as_bytes(),

@@ -81,7 +81,10 @@ impl Jobs {
         counters: &JobCounters,
     ) -> Result<JobEnd, Error> {
         let publishing = self.carry_in.publish(name, prunes, &counters.archives);
-        let published = publishing.await?;
+        let published = publishing.await;
+        // Also after a failure: some images were published.
+        self.site_content.has_changed();
+        let published = published?;
         let PublishedArchives { publication, files } = published;
         let reason = match publication.unconfirmed_prunes {
             0 => String::new(),

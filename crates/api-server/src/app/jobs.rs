@@ -8,6 +8,7 @@ use model::jobs::{ArchiveList, Job, JobCreateParams, JobKind};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::registry_content::SiteContent;
 use crate::carry_in::CarryIn;
 use crate::db::jobs::{self, JobRunner};
 use crate::db::{Database, tx};
@@ -28,17 +29,24 @@ pub(crate) struct Jobs {
     /// Rehearsals derive theirs.
     pub(super) settings: Arc<Settings>,
     pub(super) carry_in: CarryIn,
+    pub(super) site_content: Arc<SiteContent>,
     archives_due: Notify,
     rehearsals_due: Notify,
 }
 
 impl Jobs {
     /// Jobs of `carry_in`, and rehearsals of this server.
-    pub(super) fn new(db: Database, settings: Arc<Settings>, carry_in: CarryIn) -> Self {
+    pub(super) fn new(
+        db: Database,
+        settings: Arc<Settings>,
+        carry_in: CarryIn,
+        site_content: Arc<SiteContent>,
+    ) -> Self {
         Self {
             db,
             settings,
             carry_in,
+            site_content,
             archives_due: Notify::new(),
             rehearsals_due: Notify::new(),
         }

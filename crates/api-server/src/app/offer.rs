@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use concurrency::{BoxError, WatchedFile};
 use model::Error;
 use model::versions::{AddedOsImage, OsImage, ReleaseImage};
+use registry_content::{RegistryContent, os_images, release_images};
 use rules::Offer;
 use service::CancellationToken;
 
@@ -28,6 +29,8 @@ struct OfferedImages {
     added_releases: Vec<ReleaseImage>,
     /// None until they were read.
     added_os_images: Option<Vec<AddedOsImage>>,
+    /// Of the registry.
+    content: RegistryContent,
     /// All of them.
     offer: Arc<Offer>,
 }
@@ -36,6 +39,9 @@ impl OfferedImages {
     /// A default among the added releases is the default of all.
     fn combine(&mut self) {
         let mut releases = self.own.releases.clone();
+        if releases.is_empty() {
+            releases = release_images(&self.content);
+        }
         if self.added_releases.iter().any(|image| image.default) {
             for image in &mut releases {
                 image.default = false;
@@ -43,13 +49,40 @@ impl OfferedImages {
         }
         releases.extend_from_slice(&self.added_releases);
         let mut os_images = self.own.os_images.clone();
-        let added = self.added_os_images.iter().flatten();
-        os_images.extend(added.map(|added| added.image.clone()));
+        os_images.extend(self.other_os_images().into_iter().map(|other| other.image));
         self.offer = Arc::new(Offer {
             releases,
             os_images,
             ..self.own.clone()
         });
+    }
+}
+
+impl OfferedImages {
+    /// OS images of the registry, if the settings have none.
+    fn held_os_images(&self) -> Vec<AddedOsImage> {
+        if !self.own.os_images.is_empty() {
+            return Vec::new();
+        }
+        let mut held = os_images(&self.content);
+        held.retain(|image| {
+            let mut added = self.added_os_images.iter().flatten();
+            !added.any(|added| {
+                added.image.openshift_version == image.openshift_version
+                    && added.image.cpu_architecture == image.cpu_architecture
+            })
+        });
+        let held = held.into_iter().map(|image| AddedOsImage {
+            image,
+            ..AddedOsImage::default()
+        });
+        held.collect()
+    }
+
+    /// OS images beside those of the settings.
+    fn other_os_images(&self) -> Vec<AddedOsImage> {
+        let added = self.added_os_images.iter().flatten().cloned();
+        added.chain(self.held_os_images()).collect()
     }
 }
 
@@ -61,6 +94,7 @@ impl CurrentOffer {
             own: offer,
             added_releases: Vec::new(),
             added_os_images: None,
+            content: RegistryContent::default(),
         };
         Self {
             images: RwLock::new(images),
@@ -96,15 +130,35 @@ impl CurrentOffer {
         }
     }
 
-    /// The OS images that administrators added.
+    /// Offers what the registry holds, as far as the settings list nothing else.
+    pub(super) fn set_content(&self, content: &RegistryContent) {
+        if self.images().content != *content {
+            self.change(|images| images.content = content.clone());
+        }
+    }
+
+    /// The OS images of the registry that are on offer.
+    pub(super) fn held_os_images(&self) -> Vec<AddedOsImage> {
+        self.images().held_os_images()
+    }
+
+    /// What the registry holds.
+    pub(super) fn content(&self) -> RegistryContent {
+        self.images().content.clone()
+    }
+
+    /// The OS images beside those of the settings, which image services provide, too.
     ///
     /// Errors: Unavailable – they were not read yet.
-    pub(crate) fn added_os_images(&self) -> Result<Vec<AddedOsImage>, Error> {
-        let added = self.images().added_os_images.clone();
-        added.ok_or(Error::Unavailable {
-            what: "the list of added OS images",
-            source: None,
-        })
+    pub(crate) fn other_os_images(&self) -> Result<Vec<AddedOsImage>, Error> {
+        let images = self.images();
+        if images.added_os_images.is_none() {
+            return Err(Error::Unavailable {
+                what: "the list of OS images",
+                source: None,
+            });
+        }
+        Ok(images.other_os_images())
     }
 
     fn change(&self, change: impl FnOnce(&mut OfferedImages)) {

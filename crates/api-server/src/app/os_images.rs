@@ -43,7 +43,12 @@ impl OsImageOffer {
             ..OfferedOsImage::default()
         });
         let added = self.rows().await?.into_iter().map(offered);
-        Ok(own.chain(added).collect())
+        let held = self.offer.held_os_images().into_iter();
+        let held = held.map(|image| OfferedOsImage {
+            image,
+            ..OfferedOsImage::default()
+        });
+        Ok(own.chain(added).chain(held).collect())
     }
 
     /// Offers an OS image from now on, for the user of that name.

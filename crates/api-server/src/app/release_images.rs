@@ -28,7 +28,7 @@ impl ReleaseOffer {
         Self { db, offer, own }
     }
 
-    /// All release images; those of the settings first.
+    /// All release images; those of the settings first, else those of the registry last, with the images that they lack.
     ///
     /// Errors: those of the database.
     pub(crate) async fn list(&self) -> Result<Vec<OfferedRelease>, Error> {
@@ -48,8 +48,14 @@ impl ReleaseOffer {
             is_added: true,
             added_by: added.added_by,
             added_at: added.added_at.into(),
+            ..OfferedRelease::default()
         });
-        Ok(own.chain(added).collect())
+        let held = if self.own.is_empty() {
+            registry_content::offered_releases(&self.offer.content())
+        } else {
+            Vec::new()
+        };
+        Ok(own.chain(added).chain(held).collect())
     }
 
     /// Offers a release image from now on, for the user of that name.
@@ -86,6 +92,7 @@ impl ReleaseOffer {
             is_added: true,
             added_by: added.added_by,
             added_at: added.added_at.into(),
+            ..OfferedRelease::default()
         })
     }
 

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::offer::CurrentOffer;
+use super::registry_content::SiteContent;
 use crate::db::database_probe;
 use crate::settings::Settings;
 
@@ -32,6 +33,7 @@ pub(crate) struct SiteChecks {
     settings: Arc<Settings>,
     offer: Arc<CurrentOffer>,
     registry: RegistryAccess,
+    content: Arc<SiteContent>,
     reports: SiteReports,
 }
 
@@ -60,11 +62,13 @@ impl SiteChecks {
         settings: Arc<Settings>,
         offer: Arc<CurrentOffer>,
         registry: RegistryAccess,
+        content: Arc<SiteContent>,
     ) -> Self {
         Self {
             settings,
             offer,
             registry,
+            content,
             reports: SiteReports::default(),
         }
     }
@@ -74,13 +78,13 @@ impl SiteChecks {
         let checks = Arc::clone(self);
         // A task of its own: a client that leaves does not end the run of the others, and of its next request.
         let run = tokio::spawn(async move {
-            let run = async { doctor::run(checks.facts()).await };
+            let run = async { doctor::run(checks.facts().await).await };
             checks.reports.get(run).await
         });
         run.await.unwrap_or_default()
     }
 
-    fn facts(&self) -> SiteFacts {
+    async fn facts(&self) -> SiteFacts {
         let settings = &self.settings;
         let offer = self.offer.get();
         let access = &self.registry;
@@ -109,6 +113,8 @@ impl SiteChecks {
             database: Some(database_probe(settings, "DB_PASS")),
             boot_images: Some(offer.os_images.iter().filter_map(boot_image).collect()),
             releases: Some(offer.releases.clone()),
+            // Without the database, its own check fails.
+            content: self.content.report().await.ok().flatten(),
             components: Some(settings.components()),
             remote: remote_services(settings).unwrap_or_default(),
             service_base_url: settings.service_base_url.as_ref().map(|url| url.0.clone()),

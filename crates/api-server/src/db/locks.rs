@@ -17,6 +17,9 @@ const BMC_BOOT_SALT: u64 = 0x626d_6362_6f6f_7421;
 /// Key of the first runner of jobs.
 const JOBS_KEY: i64 = 0x6a6f_6273_6a6f_6273;
 
+/// Key of the reader of the registry's content.
+const REGISTRY_CONTENT_KEY: i64 = 0x636f_6e74_656e_7473;
+
 /// Waits for the locks on `ids`; the end of the transaction releases them.
 pub(crate) async fn lock(connection: &mut PgConnection, ids: &[Uuid]) -> Result<(), sqlx::Error> {
     sqlx::query!(
@@ -71,6 +74,19 @@ pub(crate) async fn try_lock_jobs(
     sqlx::query_scalar!(
         r#"select pg_try_advisory_lock($1) as "held!""#,
         JOBS_KEY + runner as i64
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Takes the lock of the reader of the registry's content if it is free; the end of the session releases it, also after
+/// a crash.
+pub(crate) async fn try_lock_registry_content(
+    connection: &mut PgConnection,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"select pg_try_advisory_lock($1) as "held!""#,
+        REGISTRY_CONTENT_KEY
     )
     .fetch_one(connection)
     .await

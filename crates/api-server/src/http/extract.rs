@@ -18,7 +18,7 @@ use super::patterns;
 use crate::blocking::{self, LARGE_TEXT};
 use crate::operations::ResponseContent;
 
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 /// Body limit: a manifest of 1 MiB in base64 fits. Units: bytes.
 pub(crate) const BODY_LIMIT: usize = 2 << 20;
 /// Body limit of a step reply: the longest accepted output, with escapes. Units: bytes.
@@ -184,7 +184,7 @@ pub(crate) fn check_media_type(found: Option<&str>, allowed: &[&str]) -> Result<
     )))
 }
 
-async fn read<S: Send + Sync>(
+pub(crate) async fn read<S: Send + Sync>(
     request: Request,
     state: &S,
     limit: usize,

@@ -24,7 +24,7 @@ pub(crate) async fn list(
 pub(crate) async fn added(
     State(offer): State<Arc<CurrentOffer>>,
 ) -> Result<Json<Vec<AddedOsImage>>, ApiError> {
-    Ok(Json(offer.added_os_images()?))
+    Ok(Json(offer.other_os_images()?))
 }
 
 pub(crate) async fn add(

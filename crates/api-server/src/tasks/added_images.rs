@@ -1,4 +1,4 @@
-//! Follows the release and OS images that any replica adds.
+//! Follows the release and OS images that any replica adds, or finds in the registry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use service::CancellationToken;
 
 use super::pause::pause;
 use crate::app::os_images::OsImageOffer;
+use crate::app::registry_content::SiteContent;
 use crate::app::release_images::ReleaseOffer;
 
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -15,10 +16,15 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(super) async fn run(
     releases: Arc<ReleaseOffer>,
     os_images: Arc<OsImageOffer>,
+    content: Arc<SiteContent>,
     shutdown: &CancellationToken,
 ) {
     loop {
-        for read in [releases.read_added().await, os_images.read_added().await] {
+        for read in [
+            releases.read_added().await,
+            os_images.read_added().await,
+            content.follow().await,
+        ] {
             if let Err(error) = read {
                 tracing::debug!(error = error.chain(), "added images not read, retrying");
             }

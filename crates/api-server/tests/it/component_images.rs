@@ -1,107 +1,11 @@
 //! Images that hosts run: those of the release, with a real registry.
 
-use api_server::settings::ReleaseImages;
-use model::release_payload::COMPONENTS;
-use oci_client::{Client, ClientOptions};
-use registry::HttpAddr;
 use serde_json::{Value, json};
-use service::CancellationToken;
-use service::server::Running;
-use service::settings::Setting as _;
 
 use crate::harness::{AGENT, PULL_SECRET, Server, cluster_params, host_id, inventory, merged};
+use crate::site_registry::{SiteRegistry, all};
 
-/// A registry and a server whose settings name no images of hosts.
-struct World {
-    registry: String,
-    shutdown: CancellationToken,
-    running: Running,
-    folder: tempfile::TempDir,
-}
-
-impl World {
-    async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let shutdown = CancellationToken::new();
-        let settings = registry::Settings {
-            registry_http_addr: HttpAddr(([127, 0, 0, 1], 0).into()),
-            registry_storage_filesystem_rootdirectory: folder.path().to_owned(),
-            ..registry::Settings::default()
-        };
-        let running = registry::start(settings, shutdown.clone()).await.unwrap();
-        Self {
-            registry: running.address().to_string(),
-            shutdown,
-            running,
-            folder,
-        }
-    }
-
-    /// The reference of a component of a release.
-    fn component(&self, version: &str, name: &str) -> String {
-        format!("{}/openshift/release:{version}-{name}", self.registry)
-    }
-
-    /// Publishes the payload of a release, and of its components those that installations need and `names`.
-    async fn publish(&self, version: &str, names: &[&str]) {
-        let client = Client::new(ClientOptions {
-            insecure: true,
-            ..ClientOptions::default()
-        });
-        let needed = [
-            "baremetal-installer",
-            "machine-config-operator",
-            "must-gather",
-        ];
-        let names = needed.iter().chain(names);
-        let images: Vec<_> = names
-            .map(|name| (*name, self.component(version, name)))
-            .collect();
-        let images: Vec<_> = images
-            .iter()
-            .map(|(name, it)| (*name, it.as_str()))
-            .collect();
-        let release = self.release(version);
-        testkit::release::publish_payload(&client.unwrap(), &release, version, &images)
-            .await
-            .unwrap();
-    }
-
-    fn release(&self, version: &str) -> String {
-        format!("{}/openshift/release-images:{version}", self.registry)
-    }
-
-    async fn server(&self, change: impl FnOnce(&mut api_server::Settings)) -> Server {
-        let releases = ["4.18.7", "4.18.9", "4.19.0-ec.2"].map(|version| {
-            json!({ "openshift_version": version[..4], "version": version, "cpu_architecture": "x86_64",
-                "url": self.release(version), "default": version == "4.18.7" })
-        });
-        Server::with(|settings| {
-            settings.dummy_ignition = false;
-            settings.skip_cert_verification = true;
-            settings.release_images = ReleaseImages::parse(&json!(releases).to_string()).unwrap();
-            settings.agent_docker_image.clear();
-            settings.installer_image.clear();
-            settings.controller_image.clear();
-            settings
-                .public_container_registries
-                .0
-                .push(self.registry.clone());
-            change(settings);
-        })
-        .await
-    }
-
-    async fn stop(self) {
-        self.shutdown.cancel();
-        self.running.wait().await.unwrap();
-        drop(self.folder);
-    }
-}
-
-fn all() -> [&'static str; 3] {
-    COMPONENTS.map(|one| one.name)
-}
+const VERSIONS: [&str; 3] = ["4.18.7", "4.18.9", "4.19.0-ec.2"];
 
 /// Image of the agent in the response to a registration.
 async fn agent_of(server: &Server, infra_env: &str, number: u32) -> String {
@@ -130,11 +34,11 @@ async fn upgrade(server: &Server, host: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_run_images_of_the_release_of_their_cluster() {
-    let world = World::start().await;
-    world.publish("4.18.7", &all()).await;
-    world.publish("4.18.9", &all()).await;
-    let server = world.server(|_| {}).await;
-    let agent = |version| world.component(version, "agent-installer-node-agent");
+    let registry = SiteRegistry::start().await;
+    registry.publish("4.18.7", &all()).await;
+    registry.publish("4.18.9", &all()).await;
+    let server = registry.server(&VERSIONS).await;
+    let agent = |version| registry.component(version, "agent-installer-node-agent");
     let older = server
         .cluster(json!({ "openshift_version": "4.18.7" }))
         .await;
@@ -166,7 +70,7 @@ async fn hosts_run_images_of_the_release_of_their_cluster() {
     bound.expect(200);
 
     // Read once, and kept over a restart without the registry.
-    world.stop().await;
+    registry.stop().await;
     let listed = server.get("/v2/component-versions").await.expect(200);
     assert!(
         listed["versions"].get("discovery-agent").is_none(),
@@ -189,10 +93,10 @@ async fn hosts_run_images_of_the_release_of_their_cluster() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_release_lacks_is_named_when_a_cluster_is_created() {
-    let world = World::start().await;
+    let registry = SiteRegistry::start().await;
     let [agent, installer, controller] = all();
-    world.publish("4.18.7", &[agent, installer]).await;
-    let server = world.server(|_| {}).await;
+    registry.publish("4.18.7", &[agent, installer]).await;
+    let server = registry.server(&VERSIONS).await;
     let refused = async |server: &Server, path: &str, params: Value, parts: &[&str]| {
         let answer = server.post(path, &params).await;
         let reason = answer.expect(400)["reason"].as_str().unwrap().to_owned();
@@ -210,7 +114,7 @@ async fn what_a_release_lacks_is_named_when_a_cluster_is_created() {
     )
     .await;
     // Not there.
-    let away = [&world.registry, "4.19.0-ec.2", "CONTROLLER_IMAGE"];
+    let away = [&registry.address, "4.19.0-ec.2", "CONTROLLER_IMAGE"];
     refused(&server, clusters, of("4.19.0-ec.2"), &away).await;
 
     // Hosts without an agent inside their image need one; others do without.
@@ -228,16 +132,11 @@ async fn what_a_release_lacks_is_named_when_a_cluster_is_created() {
     server.post("/v2/infra-envs", &pool(true)).await.expect(201);
 
     // A setting fills the gap, and wins.
+    let change = registry.settings(&["4.18.7"]);
     let server = server.restart_with(|settings| {
-        let release = json!([{ "openshift_version": "4.18", "version": "4.18.7", "cpu_architecture": "x86_64",
-            "url": world.release("4.18.7") }]);
-        settings.release_images = ReleaseImages::parse(&release.to_string()).unwrap();
-        settings.dummy_ignition = false;
-        settings.skip_cert_verification = true;
+        change(settings);
         settings.agent_docker_image = AGENT.to_owned();
-        settings.installer_image.clear();
         settings.controller_image = "registry.example.com:5000/edge/controller:v1".to_owned();
-        settings.public_container_registries.0.push(world.registry.clone());
     });
     let server = server.await;
     let cluster = server
@@ -249,13 +148,16 @@ async fn what_a_release_lacks_is_named_when_a_cluster_is_created() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pull_secret_covers_the_images_of_the_release() {
-    let world = World::start().await;
-    world.publish("4.18.7", &all()).await;
-    let server = world
-        .server(|settings| settings.public_container_registries.0.clear())
-        .await;
+    let registry = SiteRegistry::start().await;
+    registry.publish("4.18.7", &all()).await;
+    let change = registry.settings(&["4.18.7"]);
+    let server = Server::with(|settings| {
+        change(settings);
+        settings.public_container_registries.0.clear();
+    })
+    .await;
     let params = merged(cluster_params(), json!({ "openshift_version": "4.18.7" }));
     let answer = server.post("/v2/clusters", &params).await;
     let reason = answer.expect(400)["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains(&world.registry), "{reason}");
+    assert!(reason.contains(&registry.address), "{reason}");
 }

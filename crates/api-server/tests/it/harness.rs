@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) database: TestDatabase,
-    client: reqwest::Client,
+    pub(crate) client: reqwest::Client,
     shutdown: CancellationToken,
     running: Option<Running>,
     work_dir: TempDir,

@@ -50,8 +50,7 @@ pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
         return Vec::new();
     };
     if releases.is_empty() {
-        let remedy =
-            "mirror a release and name it in RELEASE_IMAGES: `atoll versions --from-registry`";
+        let remedy = "mirror a release into the registry, or name one in RELEASE_IMAGES";
         return vec![SubjectFinding::failed("", "no release is on offer", remedy)];
     }
     let client = ImageAccess::of(&site);

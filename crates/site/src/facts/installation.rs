@@ -97,10 +97,12 @@ impl RunningInstallation {
             }),
             database: Some(self.database()?),
             api: state.api_url.parse().ok(),
-            boot_images: offers.then(boot_images).transpose()?,
-            releases: offers
-                .then(|| self.settings.json("RELEASE_IMAGES"))
-                .transpose()?,
+            boot_images: if offers { boot_images()? } else { None },
+            releases: if offers {
+                self.settings.releases()?
+            } else {
+                None
+            },
             components: offers.then(|| self.settings.components()),
             images: if offers {
                 self.settings.images()

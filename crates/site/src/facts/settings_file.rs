@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use api_server::AuthType;
 use doctor::{BootImage, NamedImage};
 use model::release_payload::{COMPONENTS, ComponentImages};
-use model::versions::OsImage;
+use model::versions::{OsImage, ReleaseImage};
 use serde::de::DeserializeOwned;
 use service::settings::{Setting, env_lines, not_a_line};
 use service::{Error, ResultExt as _};
@@ -73,13 +73,26 @@ impl SettingsFile {
         parsed.map_err(|e| self.invalid(name, &e.to_string()))
     }
 
-    /// Boot images; `own_path` is the path here of one of the services.
+    /// Releases; none where those of the registry are on offer, which the API server alone knows.
+    ///
+    /// Errors: a malformed value.
+    pub(super) fn releases(&self) -> Result<Option<Vec<ReleaseImage>>, Error> {
+        let listed: Vec<ReleaseImage> = self.json("RELEASE_IMAGES")?;
+        Ok(Some(listed).filter(|listed| !listed.is_empty() || !self.has_content_registry()))
+    }
+
+    fn has_content_registry(&self) -> bool {
+        let names = ["CONTENT_REGISTRY", "ARCHIVES_REGISTRY"];
+        names.iter().any(|name| self.value(name).is_some())
+    }
+
+    /// Boot images, as [`Self::releases`]; `own_path` is the path here of one of the services.
     ///
     /// Errors: a malformed list, an unreadable file.
     pub(super) fn boot_images(
         &self,
         own_path: impl Fn(&str) -> PathBuf,
-    ) -> Result<Vec<BootImage>, Error> {
+    ) -> Result<Option<Vec<BootImage>>, Error> {
         let listed: Vec<OsImage> = match self.value("OS_IMAGES_FILE") {
             None => self.json("OS_IMAGES")?,
             Some(path) => {
@@ -95,7 +108,10 @@ impl SettingsFile {
             openshift_version: image.openshift_version,
             url: image.url,
         };
-        Ok(listed.into_iter().map(image).collect())
+        if listed.is_empty() && self.has_content_registry() {
+            return Ok(None);
+        }
+        Ok(Some(listed.into_iter().map(image).collect()))
     }
 
     /// Images that hosts run in place of those of the releases.

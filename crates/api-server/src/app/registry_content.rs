@@ -1,0 +1,297 @@
+//! Use cases of the registry of the site: what it holds is on offer, unless the settings list something else.
+//!
+//! One replica reads at a time and stores what it found; all offer what is stored. With the registry away, that is the
+//! last reading.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cluster_files::make_folder;
+use doctor::ContentReport;
+use mirror::target_name::TargetName;
+use model::Error;
+use oci_client::{Client, ClientOptions, Credentials, registry_logins};
+use preparation::RegistryAccess;
+use registry_content::{ContentReader, RegistryContent};
+use sqlx::Connection as _;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::offer::CurrentOffer;
+use crate::db::registry_content::{self as rows, StoredContent};
+use crate::db::{Database, locks, tx};
+use crate::settings::Settings;
+
+/// Changed repositories that are read one by one; with more, the whole registry is read.
+pub(crate) const CHANGED_REPOSITORIES: usize = 1_000;
+/// Timeout of closing the session of the lock; PostgreSQL also detects a lost one.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The registry, with the login of this server.
+#[derive(Debug)]
+struct ContentSource {
+    name: TargetName,
+    auth_file: Option<PathBuf>,
+    access: RegistryAccess,
+    scratch: PathBuf,
+}
+
+/// Parts of the registry that have to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum UnreadContent {
+    All,
+    Repositories(BTreeSet<String>),
+}
+
+/// The content of the registry.
+#[derive(Debug)]
+pub(crate) struct SiteContent {
+    db: Database,
+    offer: Arc<CurrentOffer>,
+    /// None: the settings list everything, or there is no registry.
+    source: Option<ContentSource>,
+    unread: Mutex<UnreadContent>,
+    due: Notify,
+}
+
+impl SiteContent {
+    /// By the settings; certificates and mirrors are those of `access`.
+    pub(super) fn new(
+        db: Database,
+        offer: Arc<CurrentOffer>,
+        settings: &Settings,
+        access: &RegistryAccess,
+    ) -> Self {
+        let name = settings.content_registry.clone();
+        let name = name.or_else(|| settings.archives_registry.clone());
+        let is_listed = !settings.release_images.0.is_empty() && !settings.os_images.0.is_empty();
+        let source = name.filter(|_| !is_listed).map(|name| ContentSource {
+            name: name.0,
+            auth_file: settings.archives_registry_auth_file.clone(),
+            access: access.clone(),
+            scratch: settings.work_dir.join("registry-content"),
+        });
+        Self {
+            db,
+            offer,
+            source,
+            unread: Mutex::new(UnreadContent::All),
+            due: Notify::new(),
+        }
+    }
+
+    fn unread(&self) -> MutexGuard<'_, UnreadContent> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a registry to read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Waits until a part of the registry has to be read.
+    pub(crate) async fn due(&self) {
+        self.due.notified().await;
+    }
+
+    /// The whole registry has to be read.
+    pub(crate) fn has_changed(&self) {
+        *self.unread() = UnreadContent::All;
+        self.due.notify_one();
+    }
+
+    /// These repositories have changed.
+    pub(crate) fn have_changed(&self, repositories: impl Iterator<Item = String>) {
+        {
+            let mut unread = self.unread();
+            let UnreadContent::Repositories(known) = &mut *unread else {
+                return;
+            };
+            known.extend(repositories.take(CHANGED_REPOSITORIES + 1));
+            if known.len() > CHANGED_REPOSITORIES {
+                *unread = UnreadContent::All;
+            }
+        }
+        self.due.notify_one();
+    }
+
+    /// Reads what has to be read, unless another replica does.
+    ///
+    /// Errors: those of the database and of the registry; what has to be read stays unread.
+    pub(crate) async fn read(&self) -> Result<(), Error> {
+        let Some(source) = &self.source else {
+            return Ok(());
+        };
+        let nothing = UnreadContent::Repositories(BTreeSet::new());
+        let unread = std::mem::replace(&mut *self.unread(), nothing.clone());
+        if unread == nothing {
+            return Ok(());
+        }
+        let read = self.read_alone(source, &unread).await;
+        if !matches!(read, Ok(true)) {
+            let mut waiting = self.unread();
+            *waiting = match (std::mem::replace(&mut *waiting, nothing), unread) {
+                (UnreadContent::Repositories(mut more), UnreadContent::Repositories(these)) => {
+                    more.extend(these);
+                    UnreadContent::Repositories(more)
+                }
+                _ => UnreadContent::All,
+            };
+        }
+        match read {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Unavailable {
+                what: "the registry's content, which another replica reads",
+                source: None,
+            }),
+            Err(error) => {
+                self.store_failure(source, &error).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// False if another replica holds the lock.
+    async fn read_alone(
+        &self,
+        source: &ContentSource,
+        unread: &UnreadContent,
+    ) -> Result<bool, Error> {
+        let doing = "reading the registry";
+        let to_domain = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
+        // Detached from the pool: the lock belongs to the session, which no request may share.
+        let mut connection = self.db.pool()?.acquire().await.map_err(to_domain)?.detach();
+        let locked = locks::try_lock_registry_content(&mut connection).await;
+        let read = if locked.map_err(to_domain)? {
+            let read = async {
+                let known = self.stored().await?;
+                let known = known.filter(|stored| stored.registry == source.name());
+                let known = known.map(|stored| stored.content).unwrap_or_default();
+                let content = source.read(&known, unread).await?;
+                self.store(source, &content).await?;
+                Ok(true)
+            };
+            read.await
+        } else {
+            Ok(false)
+        };
+        // Closing releases the lock.
+        let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
+        read
+    }
+
+    async fn stored(&self) -> Result<Option<StoredContent>, Error> {
+        tx("read the registry's content", async || {
+            let mut connection = self.db.pool()?.acquire().await?;
+            rows::find(&mut connection).await
+        })
+        .await
+    }
+
+    async fn store(&self, source: &ContentSource, content: &RegistryContent) -> Result<(), Error> {
+        let (name, now) = (source.name(), service::clock::now());
+        tx("store the registry's content", async || {
+            let mut connection = self.db.pool()?.acquire().await?;
+            rows::put(&mut connection, &name, content, now).await
+        })
+        .await?;
+        self.offer.set_content(content);
+        Ok(())
+    }
+
+    async fn store_failure(&self, source: &ContentSource, error: &Error) -> Result<(), Error> {
+        let (name, reason) = (source.name(), error.chain());
+        tx("store the registry's failure", async || {
+            let mut connection = self.db.pool()?.acquire().await?;
+            rows::set_failure(&mut connection, &name, &reason).await
+        })
+        .await
+    }
+
+    /// Findings for the checks of the site, with the remedy for what is wrong; none if no registry is read.
+    ///
+    /// Errors: those of the database.
+    pub(crate) async fn report(&self) -> Result<Option<ContentReport>, Error> {
+        let Some(source) = &self.source else {
+            return Ok(None);
+        };
+        let stored = self.stored().await?;
+        let stored = stored.filter(|stored| stored.registry == source.name());
+        Ok(Some(ContentReport {
+            registry: source.name(),
+            read_at: stored
+                .as_ref()
+                .and_then(|stored| Some(stored.read_at?.to_rfc3339())),
+            failure: stored.as_ref().and_then(|stored| stored.failure.clone()),
+            content: stored.map(|stored| stored.content).unwrap_or_default(),
+        }))
+    }
+
+    /// Offers what any replica has read.
+    ///
+    /// Errors: those of the database.
+    pub(crate) async fn follow(&self) -> Result<(), Error> {
+        let Some(source) = &self.source else {
+            return Ok(());
+        };
+        let stored = self.stored().await?;
+        if let Some(stored) = stored.filter(|stored| stored.registry == source.name()) {
+            self.offer.set_content(&stored.content);
+        }
+        Ok(())
+    }
+}
+
+impl ContentSource {
+    fn name(&self) -> String {
+        let TargetName {
+            registry,
+            namespace,
+        } = &self.name;
+        if namespace.is_empty() {
+            registry.to_string()
+        } else {
+            format!("{registry}/{namespace}")
+        }
+    }
+
+    async fn read(
+        &self,
+        known: &RegistryContent,
+        unread: &UnreadContent,
+    ) -> Result<RegistryContent, Error> {
+        let scratch = self.scratch.clone();
+        crate::blocking::run("reading the registry", move || {
+            make_folder(&scratch)
+                .map_err(|e| Error::internal(format!("making {}", scratch.display()), e))
+        })
+        .await?;
+        let reader = ContentReader {
+            client: self.client()?,
+            registry: self.name.registry.clone(),
+            namespace: self.name.namespace.clone(),
+            scratch: self.scratch.clone(),
+        };
+        match unread {
+            UnreadContent::All => reader.read(known).await,
+            UnreadContent::Repositories(names) => reader.read_changed(known, names).await,
+        }
+    }
+
+    /// With the login as the file has it now.
+    fn client(&self) -> Result<Client, Error> {
+        let credentials = match &self.auth_file {
+            Some(file) => registry_logins(Some(file))?,
+            None => Credentials::anonymous(),
+        };
+        Client::new(ClientOptions {
+            credentials,
+            ca_pem: self.access.ca_pem.clone(),
+            insecure: self.access.insecure,
+            plain_http_remedy: Some("SKIP_CERT_VERIFICATION=true"),
+            ..ClientOptions::default()
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads the registry of the site when it has changed, and every hour.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use service::CancellationToken;
+
+use super::pause::pause;
+use crate::app::registry_content::SiteContent;
+
+/// Interval of whole readings: of registries that send no notifications, and of lost ones.
+const INTERVAL: Duration = Duration::from_hours(1);
+/// Pause before a reading: a push of a release sends hundreds of notifications.
+const GATHERING: Duration = Duration::from_millis(500);
+/// Pause before a reading, as a multiple of the last one: anybody may send notifications, and those of a large registry
+/// must not keep it busy.
+const PACE: u32 = 4;
+/// First and longest pause after a failure.
+const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
+
+/// Runs until `shutdown`.
+pub(super) async fn run(content: Arc<SiteContent>, shutdown: &CancellationToken) {
+    if !content.is_read() {
+        return;
+    }
+    let mut retry = RETRY.0;
+    loop {
+        let started = Instant::now();
+        let read = tokio::select! {
+            read = content.read() => read,
+            () = shutdown.cancelled() => return,
+        };
+        let gathering = GATHERING.max(RETRY.1.min(started.elapsed() * PACE));
+        let wait = match read {
+            Ok(()) => {
+                retry = RETRY.0;
+                INTERVAL
+            }
+            Err(error) => {
+                let error = error.chain();
+                let pause_s = retry.as_secs();
+                tracing::warn!(
+                    error,
+                    pause_s,
+                    "registry not read, the last content stays on offer"
+                );
+                let wait = retry;
+                retry = RETRY.1.min(retry * 2);
+                wait
+            }
+        };
+        tokio::select! {
+            () = content.due() => {}
+            () = tokio::time::sleep(wait) => {
+                if wait == INTERVAL {
+                    content.has_changed();
+                }
+            }
+            () = shutdown.cancelled() => return,
+        }
+        if !pause(gathering, shutdown).await {
+            return;
+        }
+    }
+}

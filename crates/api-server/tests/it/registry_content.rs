@@ -1,0 +1,147 @@
+//! Releases on offer because the registry of the site holds them.
+
+use api_server::settings::{OsImages, PublicationRegistry, ReleaseImages};
+use serde_json::{Value, json};
+use service::settings::Setting as _;
+
+use crate::harness::{Server, cluster_params, merged};
+use crate::site_registry::{SiteRegistry, all};
+
+/// Settings of a server without lists, that reads `registry`.
+fn reading(registry: &SiteRegistry) -> impl FnOnce(&mut api_server::Settings) + use<> {
+    let address = registry.address.clone();
+    let change = registry.settings(&["4.18.7"]);
+    move |settings| {
+        change(settings);
+        settings.release_images = ReleaseImages::parse("[]").unwrap();
+        settings.os_images = OsImages::parse("[]").unwrap();
+        settings.content_registry = Some(PublicationRegistry(address.parse().unwrap()));
+    }
+}
+
+async fn versions(server: &Server) -> Vec<String> {
+    let versions = server.get("/v2/openshift-versions").await.expect(200);
+    versions.as_object().unwrap().keys().cloned().collect()
+}
+
+async fn until_versions(server: &Server, expected: &[&str]) {
+    server
+        .until("the versions of the registry", async || {
+            let found = versions(server).await;
+            if found == expected {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        })
+        .await;
+}
+
+/// The event of a push, as the registry sends it.
+async fn notify(server: &Server, repository: &str) {
+    let event = json!({ "action": "push", "target": { "repository": repository } });
+    let request = server
+        .client
+        .post(format!("{}/registry-events", server.url));
+    let request = request.header(
+        "content-type",
+        "application/vnd.docker.distribution.events.v1+json",
+    );
+    let body = json!({ "events": [event] }).to_string();
+    Server::send(request.body(body)).await.expect(200);
+}
+
+fn finding<'a>(report: &'a Value, id: &str) -> &'a Value {
+    let mut checks = report["checks"].as_array().unwrap().iter();
+    checks
+        .find(|one| one["id"] == id)
+        .unwrap_or_else(|| panic!("{id}: {report}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn complete_releases_of_the_registry_are_on_offer() {
+    let registry = SiteRegistry::start().await;
+    registry.publish("4.18.7", &all()).await;
+    registry.publish_components("4.18.7", &all()).await;
+    // Incomplete, and none.
+    registry.publish("4.18.9", &all()).await;
+    let other = format!("{}/apps/tool:1.2.3-x86_64", registry.address);
+    testkit::release::publish_payload(&SiteRegistry::client(), &other, "9.9.9", &[("a", &other)])
+        .await
+        .unwrap();
+    let server = Server::with(reading(&registry)).await;
+    until_versions(&server, &["4.18.7"]).await;
+    let listed = server.get("/v2/release-images").await.expect(200);
+    assert_eq!(listed[0]["default"], true, "{listed}");
+    assert_eq!(listed[1]["version"], "4.18.9");
+    let missing = listed[1]["missing"].as_array().unwrap();
+    assert_eq!(missing.len(), 7, "{listed}");
+    // Live images are those of the newest complete release of each minor version.
+    let images = Server::send(server.client.get(format!("{}/os-images", server.url))).await;
+    let images = images.expect(200);
+    let live = format!(
+        "oci://{}",
+        registry.component("4.18.7", "machine-os-images")
+    );
+    assert_eq!(images[0]["url"], live, "{images}");
+    assert_eq!(images[0]["openshift_version"], "4.18");
+    assert_eq!(images[0]["version"], "418.94.4.18.7");
+    let params = merged(cluster_params(), json!({ "openshift_version": "4.18.9" }));
+    let refused = server.post("/v2/clusters", &params).await;
+    refused.expect(400);
+    let cluster = server.cluster(json!({ "openshift_version": "4.18" })).await;
+    let cluster = server
+        .get(&format!("/v2/clusters/{cluster}"))
+        .await
+        .expect(200);
+    assert_eq!(cluster["ocp_release_image"], registry.release("4.18.7"));
+
+    let report = server.get("/v2/doctor").await.expect(200);
+    let incomplete = finding(&report, "registry-content:4.18.9");
+    assert_eq!(incomplete["status"], "failed", "{incomplete}");
+    let left_out = finding(&report, &format!("registry-content:{other}"));
+    assert!(
+        left_out["finding"].as_str().unwrap().contains("9.9.9"),
+        "{left_out}"
+    );
+
+    // Completed by a push, of which the registry reports the repository.
+    registry.publish_components("4.18.9", &all()).await;
+    notify(&server, "openshift/release").await;
+    until_versions(&server, &["4.18.7", "4.18.9"]).await;
+
+    // With the registry away, the last reading stays, also over a restart.
+    let change = reading(&registry);
+    registry.stop().await;
+    let server = server.restart_with(change).await;
+    until_versions(&server, &["4.18.7", "4.18.9"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_nobody_are_harmless() {
+    let registry = SiteRegistry::start().await;
+    let server = Server::with(reading(&registry)).await;
+    let post = async |kind: &str, body: String| {
+        let request = server
+            .client
+            .post(format!("{}/registry-events", server.url));
+        let request = request.header("content-type", kind);
+        Server::send(request.body(body)).await.status.as_u16()
+    };
+    let json_type = "application/json";
+    assert_eq!(post("text/plain", "{}".to_owned()).await, 400);
+    assert_eq!(post(json_type, "[1]".to_owned()).await, 400);
+    assert_eq!(post(json_type, "{}".to_owned()).await, 200);
+    let names = (0..3_000).map(|number| format!("../{number}"));
+    let names = names.chain((0..3_000).map(|number| format!("apps/{number}")));
+    let events = names.map(|name| json!({ "action": "push", "target": { "repository": name } }));
+    let events: Vec<Value> = events.collect();
+    assert_eq!(
+        post(json_type, json!({ "events": events }).to_string()).await,
+        200
+    );
+    registry.publish("4.18.7", &all()).await;
+    registry.publish_components("4.18.7", &all()).await;
+    notify(&server, "openshift/release-images").await;
+    until_versions(&server, &["4.18.7"]).await;
+}

@@ -1,0 +1,137 @@
+//! A registry with made-up releases, and servers beside it.
+
+use api_server::Settings;
+use api_server::settings::ReleaseImages;
+use model::release_payload::COMPONENTS;
+use oci_client::{Client, ClientOptions};
+use registry::HttpAddr;
+use serde_json::json;
+use service::CancellationToken;
+use service::server::Running;
+use service::settings::Setting as _;
+
+use crate::harness::Server;
+
+/// Images that each installation needs.
+const NEEDED: [&str; 4] = [
+    "baremetal-installer",
+    "machine-config-operator",
+    "machine-os-images",
+    "must-gather",
+];
+
+/// A registry over plain HTTP, for everybody.
+pub(crate) struct SiteRegistry {
+    pub(crate) address: String,
+    shutdown: CancellationToken,
+    running: Running,
+    folder: tempfile::TempDir,
+}
+
+impl SiteRegistry {
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut registry::Settings)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let shutdown = CancellationToken::new();
+        let mut settings = registry::Settings {
+            registry_http_addr: HttpAddr(([127, 0, 0, 1], 0).into()),
+            registry_storage_filesystem_rootdirectory: folder.path().to_owned(),
+            registry_log_accesslog_disabled: true,
+            ..registry::Settings::default()
+        };
+        change(&mut settings);
+        let running = registry::start(settings, shutdown.clone()).await.unwrap();
+        Self {
+            address: running.address().to_string(),
+            shutdown,
+            running,
+            folder,
+        }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.running.wait().await.unwrap();
+        drop(self.folder);
+    }
+
+    pub(crate) fn client() -> Client {
+        let options = ClientOptions {
+            insecure: true,
+            ..ClientOptions::default()
+        };
+        Client::new(options).unwrap()
+    }
+
+    /// The reference of a component of a release.
+    pub(crate) fn component(&self, version: &str, name: &str) -> String {
+        format!("{}/openshift/release:{version}-{name}", self.address)
+    }
+
+    pub(crate) fn release(&self, version: &str) -> String {
+        format!("{}/openshift/release-images:{version}-x86_64", self.address)
+    }
+
+    /// Publishes the payload of a release that names the images of each installation and `names`; no component.
+    pub(crate) async fn publish(&self, version: &str, names: &[&str]) {
+        let names = NEEDED.iter().chain(names);
+        let images: Vec<_> = names
+            .map(|name| (*name, self.component(version, name)))
+            .collect();
+        let images: Vec<_> = images
+            .iter()
+            .map(|(name, it)| (*name, it.as_str()))
+            .collect();
+        let release = self.release(version);
+        testkit::release::publish_payload(&Self::client(), &release, version, &images)
+            .await
+            .unwrap();
+    }
+
+    /// Publishes the components of a release.
+    pub(crate) async fn publish_components(&self, version: &str, names: &[&str]) {
+        let kind = "application/vnd.oci.image.index.v1+json";
+        let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [] });
+        let index = index.to_string().into_bytes();
+        let manifest = oci::Manifest::parse(index.into(), Some(kind)).unwrap();
+        for name in NEEDED.iter().chain(names) {
+            let image = self.component(version, name).parse().unwrap();
+            Self::client()
+                .push_manifest(&image, &manifest)
+                .await
+                .unwrap();
+        }
+    }
+
+    /// Settings that name no images of hosts, and these releases.
+    pub(crate) fn settings(&self, versions: &[&str]) -> impl FnOnce(&mut Settings) + use<> {
+        let release = |version: &&str| {
+            json!({ "openshift_version": version[..4], "version": version, "cpu_architecture": "x86_64",
+                "url": self.release(version), "default": *version == versions[0] })
+        };
+        let releases: Vec<_> = versions.iter().map(release).collect();
+        let address = self.address.clone();
+        move |settings| {
+            settings.dummy_ignition = false;
+            settings.skip_cert_verification = true;
+            settings.release_images = ReleaseImages::parse(&json!(releases).to_string()).unwrap();
+            settings.agent_docker_image.clear();
+            settings.installer_image.clear();
+            settings.controller_image.clear();
+            settings.public_container_registries.0.push(address);
+        }
+    }
+
+    /// A server that offers these releases.
+    pub(crate) async fn server(&self, versions: &[&str]) -> Server {
+        Server::with(self.settings(versions)).await
+    }
+}
+
+/// The components that hosts run.
+pub(crate) fn all() -> [&'static str; 3] {
+    COMPONENTS.map(|one| one.name)
+}

@@ -1,0 +1,123 @@
+//! The releases that the registry holds.
+
+use std::sync::Arc;
+
+use super::findings::SubjectFinding;
+use crate::site::SiteFacts;
+
+/// Names of missing images that a finding has.
+const NAMED: usize = 3;
+
+/// The last reading, and one finding for each release and each image that is left out.
+pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
+    let Some(report) = &site.content else {
+        return Vec::new();
+    };
+    let registry = &report.registry;
+    let mut found = vec![match (&report.failure, &report.read_at) {
+        (Some(failure), read_at) => {
+            let last = read_at.as_deref().unwrap_or("never");
+            let finding = format!("{registry} cannot be read, last read {last}: {failure}");
+            let remedy = "start the registry, or correct CONTENT_REGISTRY and its login";
+            SubjectFinding::failed("", finding, remedy)
+        }
+        (None, Some(read_at)) => {
+            let count = report.content.releases.len();
+            let finding = format!("{registry} holds {count} releases, last read {read_at}");
+            SubjectFinding::passed("", finding)
+        }
+        (None, None) => {
+            let finding = format!("{registry} was not read yet");
+            SubjectFinding::warning("", finding, "run it again in a minute")
+        }
+    }];
+    for release in &report.content.releases {
+        if release.missing.is_empty() {
+            continue;
+        }
+        let names = release.missing.iter().take(NAMED);
+        let names: Vec<_> = names.map(|it| it.component.as_str()).collect();
+        let more = match release.missing.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let finding = format!(
+            "{} lacks {} of {} images: {}{more}",
+            release.image,
+            release.missing.len(),
+            release.images,
+            names.join(", ")
+        );
+        let remedy = "mirror the release again: until then it cannot be installed";
+        found.push(SubjectFinding::failed(&release.version, finding, remedy));
+    }
+    for rejected in &report.content.rejected {
+        let finding = format!("{} is left out: {}", rejected.image, rejected.reason);
+        let remedy = "push the release again, or remove the tag";
+        found.push(SubjectFinding::warning(&rejected.image, finding, remedy));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use registry_content::{HeldRelease, MissingImage, RegistryContent, RejectedImage};
+
+    use super::*;
+    use crate::{CheckStatus, ContentReport};
+
+    #[tokio::test]
+    async fn incomplete_releases_and_failures_are_found() {
+        let missing = |component: &str| MissingImage {
+            component: component.to_owned(),
+            ..MissingImage::default()
+        };
+        let mut report = ContentReport {
+            registry: "r:5000".to_owned(),
+            read_at: Some("noon".to_owned()),
+            failure: None,
+            content: RegistryContent {
+                releases: vec![
+                    HeldRelease::default(),
+                    HeldRelease {
+                        image: "r:5000/release:4.18.7-x86_64".to_owned(),
+                        version: "4.18.7".to_owned(),
+                        images: 190,
+                        missing: ["a", "b", "c", "d"].map(missing).into(),
+                        ..HeldRelease::default()
+                    },
+                ],
+                rejected: vec![RejectedImage {
+                    image: "r:5000/other:4.18.7-x86_64".to_owned(),
+                    reason: "no label".to_owned(),
+                    ..RejectedImage::default()
+                }],
+            },
+        };
+        let found = async |report: &ContentReport| {
+            releases(Arc::new(SiteFacts {
+                content: Some(report.clone()),
+                ..SiteFacts::default()
+            }))
+            .await
+        };
+        let all = found(&report).await;
+        let status: Vec<_> = all.iter().map(|one| one.status).collect();
+        let expected = [
+            CheckStatus::Passed,
+            CheckStatus::Failed,
+            CheckStatus::Warning,
+        ];
+        assert_eq!(status, expected);
+        assert!(
+            all[1]
+                .finding
+                .contains("4 of 190 images: a, b, c and 1 more")
+        );
+        report.failure = Some("no connection".to_owned());
+        let all = found(&report).await;
+        assert_eq!(all[0].status, CheckStatus::Failed);
+        assert!(all[0].finding.contains("last read noon: no connection"));
+        assert!(releases(Arc::default()).await.is_empty());
+    }
+}
