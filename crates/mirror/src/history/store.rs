@@ -24,7 +24,6 @@ use crate::publish::MirrorTarget;
 
 /// The image of a target, below its namespace. Source: the peer.
 const REPOSITORY: &str = "oc-mirror";
-const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 /// Creation time of an image without one. Source: the peer's tools.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
@@ -208,7 +207,11 @@ async fn write_image(client: &Client, reference: &Reference, metadata: Bytes) ->
         .push_blob_bytes(reference, media_type::DOCKER_LAYER_GZIP, gzip)
         .await?;
     let config = client
-        .push_blob_bytes(reference, DOCKER_CONFIG, config.to_string().into())
+        .push_blob_bytes(
+            reference,
+            media_type::DOCKER_CONFIG,
+            config.to_string().into(),
+        )
         .await?;
     let manifest = json!({
         "config": config,

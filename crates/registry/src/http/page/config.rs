@@ -13,8 +13,6 @@ use crate::storage::Store;
 
 /// Units: bytes. Larger configurations are not read: those of real images have some ten thousand.
 const LIMIT_BYTES: u64 = 4 << 20;
-/// Source: Docker's registry documentation, schema 2.
-const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 
 /// An image's configuration. Source: image-spec, config.
 #[derive(Debug, Default, Deserialize)]
@@ -108,11 +106,6 @@ impl Run {
     }
 }
 
-/// Whether a configuration of this type is one of a container image, and not of something else.
-pub(super) fn is_image(media_type: &str) -> bool {
-    [media_type::OCI_CONFIG, DOCKER_CONFIG].contains(&media_type)
-}
-
 /// The configuration of an image, or the reason why it cannot be read; None for other artifacts.
 ///
 /// Errors: the store's.
@@ -124,7 +117,7 @@ pub(super) async fn read(
     let Kind::Image { config, .. } = &manifest.kind else {
         return Ok(None);
     };
-    if !is_image(&config.media_type) {
+    if !media_type::is_image_config(&config.media_type) {
         return Ok(None);
     }
     let size = match store.blob_size(name, &config.digest).await {

@@ -82,7 +82,7 @@ pub(super) fn kind(manifest: &Manifest) -> String {
     match (&manifest.kind, manifest.media_type) {
         (Kind::Index { .. }, media_type::DOCKER_LIST) => "Docker list".to_owned(),
         (Kind::Index { .. }, _) => "index".to_owned(),
-        (Kind::Image { config, .. }, _) if config::is_image(&config.media_type) => {
+        (Kind::Image { config, .. }, _) if media_type::is_image_config(&config.media_type) => {
             if manifest.media_type == media_type::DOCKER_MANIFEST {
                 "Docker image".to_owned()
             } else {
