@@ -1,6 +1,8 @@
-//! Extraction of single files from layers: tar, plain or compressed by gzip, read once from front to back.
+//! Extraction of single files from layers: tar, plain or compressed by gzip or zstd, read once from front to back.
 //!
 //! Paths inside a layer are only compared, never used as paths on disk.
+
+mod zstd;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,6 +16,8 @@ use flate2::read::MultiGzDecoder;
 use model::Error;
 use tar::EntryType;
 
+use zstd::ZstdReader;
+
 /// Units: bytes. Largest extracted file; an installer binary has about 1 GiB.
 const FILE_LIMIT_BYTES: u64 = 4 << 30;
 /// Units: bytes. Largest layer after decompression, including holes of its files, against decompression bombs.
@@ -21,7 +25,9 @@ const LAYER_LIMIT_BYTES: u64 = 64 << 30;
 /// Units: bytes. Headers of one entry, long names and attributes included, which are read into memory.
 const HEADERS_LIMIT_BYTES: u64 = 1 << 20;
 /// Units: bytes. Read-ahead of the decompression.
-const BUFFER_BYTES: usize = 64 * 1024;
+pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
+/// Start of a member.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Prefix of a whiteout, which hides an entry of a lower layer. Source: OCI image-spec, whiteouts.
 const WHITEOUT: &str = ".wh.";
 /// Opaque whiteout, which hides everything of the lower layers in its folder.
@@ -59,21 +65,16 @@ pub(crate) fn unpacked<T>(
 ) -> Result<T, Error> {
     let mut layer = BufReader::with_capacity(BUFFER_BYTES, layer);
     let magic = io::BufRead::fill_buf(&mut layer).map_err(unreadable)?;
-    let (is_gzip, is_zstd) = (
-        magic.starts_with(&[0x1f, 0x8b]),
-        magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]),
-    );
-    if is_zstd {
-        return Err(Error::invalid(
-            "layer",
-            "it is compressed by zstd; push the image with gzip layers",
-        ));
-    }
-    if is_gzip {
+    if magic.starts_with(&GZIP_MAGIC) {
         let mut gzip = MultiGzDecoder::new(layer);
         let value = work(&mut gzip)?;
         drain(&mut gzip)?;
         drain(&mut gzip.into_inner())?;
+        Ok(value)
+    } else if magic.starts_with(&zstd::MAGIC) {
+        let mut zstd = ZstdReader::new(layer);
+        let value = work(&mut zstd)?;
+        drain(&mut zstd)?;
         Ok(value)
     } else {
         let value = work(&mut layer)?;
@@ -279,7 +280,7 @@ fn drain(layer: &mut impl Read) -> Result<(), Error> {
 pub(crate) fn unreadable(error: io::Error) -> Error {
     Error::invalid(
         "layer",
-        format!("it cannot be read as tar or tar compressed by gzip: {error}"),
+        format!("it cannot be read as tar, plain or compressed by gzip or zstd: {error}"),
     )
 }
 
@@ -305,7 +306,7 @@ fn joined(parent: &str, name: &str) -> String {
 }
 
 /// The part of `path` below `ancestor`: empty when they are equal, `None` when it is not below.
-fn below<'a>(path: &'a str, ancestor: &str) -> Option<&'a str> {
+pub(crate) fn below<'a>(path: &'a str, ancestor: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(ancestor)?;
     if rest.is_empty() {
         Some(rest)
@@ -358,7 +359,7 @@ mod tests {
                 .file("./usr/bin/run", &big)
                 .file("etc/x", "x")
         };
-        for layer in [make().tar(), make().gzip()] {
+        for layer in [make().tar(), make().gzip(), make().zstd()] {
             let (_dir, found) = extract(&layer, &["usr/bin/run", "etc/x", "etc/none"]);
             let Some(LayerMatch::File(run)) = found.get("usr/bin/run") else {
                 panic!("{found:?}")
@@ -425,9 +426,11 @@ mod tests {
     #[test]
     fn damaged_layers_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let whole = TestLayer::new().file("a", vec![1; 100_000]).gzip();
+        let make = || TestLayer::new().file("a", vec![1; 100_000]);
+        let (whole, zstd) = (make().gzip(), make().zstd());
         for wrong in [
             &whole[..whole.len() / 2],
+            &zstd[..zstd.len() / 2],
             &b"not a tar archive, although it is long enough".repeat(30),
             b"\x28\xb5\x2f\xfdzstd",
         ] {

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tar::EntryType;
 
 /// A layer under construction.
@@ -49,5 +50,9 @@ impl TestLayer {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&self.tar()).unwrap();
         gzip.finish().unwrap()
+    }
+
+    pub(crate) fn zstd(self) -> Vec<u8> {
+        compress_to_vec(&self.tar()[..], CompressionLevel::Fastest)
     }
 }
