@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::TryStreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::Error;
 use tokio_util::io::{StreamReader, SyncIoBridge};
+use tokio_util::sync::CancellationToken;
 
 use crate::Client;
 use crate::layer::{self, LayerMatch};
@@ -18,11 +19,13 @@ mod location;
 #[cfg(test)]
 mod location_tests;
 mod tree;
+mod visit;
 
 pub use crate::layout::Layout;
 pub use folder::FolderLimits;
 pub use location::{ImageLocation, ResolvedImage};
 pub use tree::{FileSelection, FileTree, fetch_tree};
+pub use visit::{FileContent, FileVisitor, visit_files};
 
 /// Limit of links on the way to one file, against loops.
 const LINK_LIMIT: usize = 16;
@@ -225,6 +228,10 @@ async fn with_layer<T: Send + 'static>(
         *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         text
     });
+    // A cancelled caller ends the download: the blocking pool would finish it.
+    let cancelled = CancellationToken::new();
+    let _guard = cancelled.clone().drop_guard();
+    let stream = stream.take_until(cancelled.cancelled_owned());
     let mut bridge = SyncIoBridge::new(StreamReader::new(Box::pin(stream)));
     let result = tokio::task::spawn_blocking(move || work(&mut bridge))
         .await
