@@ -3,6 +3,8 @@
 mod artifact;
 mod error;
 mod image_file;
+mod machine_os;
+mod registry;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,7 +62,7 @@ impl ImageDownload {
                 progress,
                 limits: client.limits,
             };
-            let fetch = artifact::fetch(&client.registries, reference, architecture, target);
+            let fetch = registry::fetch(&client.registries, reference, architecture, target);
             return Box::pin(fetch).await;
         }
         let mut parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;

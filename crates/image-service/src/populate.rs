@@ -94,12 +94,17 @@ enum PopulateError {
 impl PopulateError {
     /// The backoff before the next attempt.
     fn backoff(&self) -> Backoff {
-        use DownloadError::{NoSpace, Registry, TooLarge};
+        use DownloadError::{Checksum, NoSpace, Payload, Registry, TooLarge};
         match self {
             Self::Unusable(_)
             | Self::Download {
                 // Invalid: another digest, or no reference.
-                source: TooLarge { .. } | NoSpace { .. } | Registry(Error::Invalid { .. }),
+                source:
+                    TooLarge { .. }
+                    | NoSpace { .. }
+                    | Payload(_)
+                    | Checksum { .. }
+                    | Registry(Error::Invalid { .. } | Error::TooLarge { .. }),
                 ..
             } => REPEATED_DOWNLOAD,
             _ => RETRY,

@@ -46,7 +46,7 @@ service::settings! {
         /// Folder of the discovery agents for infra-envs with `embedded_agent`: files atoll-agent-x86_64, atoll-agent-arm64.
         agent_dir: PathBuf = "/agents",
         /// OS images: objects with openshift_version, cpu_architecture, version, url (http, https, file, or oci for an artifact in
-        /// a registry) and, optionally, sha256.
+        /// a registry, or for the machine-os-images of a release) and, optionally, sha256.
         os_images: JsonVar<Vec<OsImage>> = "[]",
         /// File with OS_IMAGES, in place of the variable. When it changes, so do the images on offer, without a restart.
         os_images_file: Option<PathBuf> = "",

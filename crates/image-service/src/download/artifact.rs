@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use futures_util::TryStreamExt as _;
 use oci::live_image::TITLE;
-use oci::{Descriptor, Hasher, Kind, Platform, Reference};
+use oci::{Descriptor, Hasher, Reference};
 use oci_client::Client;
 
 use super::error::DownloadError;
@@ -21,58 +21,35 @@ const HASHED: usize = 1 << 20;
 /// covers both.
 pub(super) async fn fetch(
     registries: &Client,
-    reference: Reference,
-    architecture: &str,
+    reference: &Reference,
+    layers: &[Descriptor],
     target: ImageTarget<'_>,
 ) -> Result<(), DownloadError> {
-    let blob = live_image(registries, &reference, architecture).await?;
+    let blob = chosen(layers).ok_or_else(|| {
+        DownloadError::Artifact(format!(
+            "{reference} is no artifact with one live image: expected one layer, or one whose title ends with {EXTENSION}, or \
+             the container image machine-os-images of a release"
+        ))
+    })?;
     let (hasher, held) = held(target.path.to_owned(), blob.clone())
         .await
         .map_err(|error| target.disk(error))?;
     let mut file = target.open(held, Some(blob.size)).await?;
-    let chunks = registries.blob_stream_after(&reference, &blob, hasher, held);
+    let chunks = registries.blob_stream_after(reference, blob, hasher, held);
     let chunks = chunks.await?.map_err(DownloadError::Registry);
     file.receive(chunks).await?;
     file.sync().await
 }
 
-/// The layer with the live image.
-async fn live_image(
-    client: &Client,
-    reference: &Reference,
-    architecture: &str,
-) -> Result<Descriptor, DownloadError> {
-    let mut manifest = client.pull_manifest(reference).await?;
-    if let Kind::Index { manifests } = &manifest.kind {
-        let own = Platform::linux(architecture).architecture;
-        let is_own = |entry: &&Descriptor| {
-            let platform = entry.platform.as_ref();
-            platform.is_some_and(|platform| platform.architecture == own)
-        };
-        let entry = manifests.iter().find(is_own).ok_or_else(|| {
-            DownloadError::Artifact(format!("{reference} has no image for {own}"))
-        })?;
-        let entry = reference.with_digest(entry.digest.clone());
-        manifest = client.pull_manifest(&entry).await?;
-    }
-    let layers = match manifest.kind {
-        Kind::Image { layers, .. } => layers,
-        Kind::Index { .. } | Kind::Schema1 { .. } => Vec::new(),
-    };
-    chosen(&layers).cloned().ok_or_else(|| {
-        DownloadError::Artifact(format!(
-            "{reference} is no artifact with one live image: expected one layer, or one whose title ends with {EXTENSION}"
-        ))
-    })
+/// Whether a layer is called as a live image.
+pub(super) fn is_live_image(layer: &Descriptor) -> bool {
+    let title = layer.annotations.as_ref().and_then(|all| all.get(TITLE));
+    title.is_some_and(|title| title.ends_with(EXTENSION))
 }
 
 /// The only layer, or the only one that is called as a live image.
 fn chosen(layers: &[Descriptor]) -> Option<&Descriptor> {
-    let is_named = |layer: &&Descriptor| {
-        let title = layer.annotations.as_ref().and_then(|all| all.get(TITLE));
-        title.is_some_and(|title| title.ends_with(EXTENSION))
-    };
-    let named: Vec<_> = layers.iter().filter(is_named).collect();
+    let named: Vec<_> = layers.iter().filter(|it| is_live_image(it)).collect();
     match (layers, named.as_slice()) {
         ([layer], _) => Some(layer),
         (_, [layer]) => Some(layer),

@@ -31,6 +31,21 @@ pub(crate) enum DownloadError {
     /// The artifact is no live image.
     #[error("{0}")]
     Artifact(String),
+    /// The container image has no live image of the architecture, or a malformed checksum.
+    #[error("{0}")]
+    Payload(String),
+    /// The live image of a container image differs from its checksum.
+    #[error(
+        "{image} has SHA-256 {found} instead of {expected} of {listed_in}: mirror the image again"
+    )]
+    Checksum {
+        /// Path and image.
+        image: String,
+        found: String,
+        expected: String,
+        /// Path of the file with the checksum.
+        listed_in: String,
+    },
     /// The image passes the bound.
     #[error(
         "it has more than {limit} bytes, the MAX_OS_IMAGE_BYTES of one image: raise that, or correct the url"

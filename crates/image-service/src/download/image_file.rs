@@ -7,9 +7,9 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, TryStreamExt as _};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use tokio::fs::{File, OpenOptions};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 use super::error::DownloadError;
 
@@ -99,6 +99,13 @@ impl<'a> ImageTarget<'a> {
         Ok(ImageFile { target: self, file })
     }
 
+    /// Bytes of an earlier attempt that may be of an image of `size` bytes.
+    pub(super) async fn held(&self, size: u64) -> u64 {
+        let found = tokio::fs::metadata(self.path).await;
+        let held = found.map_or(0, |metadata| metadata.len());
+        if held > size { 0 } else { held }
+    }
+
     /// Checks that `more` bytes leave the reserve free. A reserve of a small file system is a part of it.
     async fn check_space(&self, more: u64) -> Result<(), DownloadError> {
         let path = self.path.to_owned();
@@ -130,6 +137,52 @@ impl<'a> ImageTarget<'a> {
 }
 
 impl ImageFile<'_> {
+    /// Writes a body that begins with the first byte of the image. Bytes that the file holds are compared, and written again
+    /// from the first difference on.
+    ///
+    /// Errors: as [`Self::receive`].
+    pub(super) async fn receive_again(
+        &mut self,
+        chunks: impl Stream<Item = Result<Bytes, DownloadError>>,
+    ) -> Result<(), DownloadError> {
+        let mut chunks = pin!(chunks);
+        let rest = self.compare(&mut chunks).await?;
+        let rest = stream::iter(rest.map(Ok));
+        self.receive(rest.chain(chunks)).await
+    }
+
+    /// Compares the held bytes with the first chunks, and truncates the file at the first difference. Returns the part of the
+    /// last chunk that the file does not have.
+    async fn compare(
+        &mut self,
+        chunks: &mut (impl Stream<Item = Result<Bytes, DownloadError>> + Unpin),
+    ) -> Result<Option<Bytes>, DownloadError> {
+        let (target, mut left) = (self.target, self.target.progress.received());
+        if left == 0 {
+            return Ok(None);
+        }
+        let disk = |error| target.disk(error);
+        let mut held =
+            BufReader::with_capacity(PIECE, File::open(target.path).await.map_err(disk)?);
+        let mut buffer = Vec::new();
+        while let Some(chunk) = chunks.try_next().await? {
+            let length = usize::try_from(left).map_or(chunk.len(), |left| left.min(chunk.len()));
+            buffer.resize(length, 0);
+            held.read_exact(&mut buffer).await.map_err(disk)?;
+            let equal = common_prefix(&buffer, &chunk[..length]);
+            left -= equal as u64;
+            if equal < length {
+                let length = target.progress.received() - left;
+                self.file.set_len(length).await.map_err(disk)?;
+                target.progress.received.store(length, Relaxed);
+            }
+            if equal < chunk.len() || left == 0 {
+                return Ok(Some(chunk.slice(equal..)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Writes the body to the file. The progress counts the bytes in the file, also after an error.
     ///
     /// Errors: those of `chunks`; TooLarge; NoSpace; Disk.
@@ -175,5 +228,109 @@ impl ImageFile<'_> {
     pub(super) async fn sync(self) -> Result<(), DownloadError> {
         let synced = self.file.sync_all().await;
         synced.map_err(|error| self.target.disk(error))
+    }
+}
+
+/// Length of the equal start of two slices of one length.
+fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+    // Compared as a whole first, which is several times faster.
+    if one == other {
+        return one.len();
+    }
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Larger than one piece, and without repetition.
+    fn image() -> Bytes {
+        let bytes = (0..700_000_u32).flat_map(u32::to_le_bytes);
+        bytes.collect::<Vec<u8>>().into()
+    }
+
+    fn chunks(image: &Bytes) -> Vec<Bytes> {
+        let starts = (0..image.len()).step_by(64 << 10);
+        starts
+            .map(|start| image.slice(start..image.len().min(start + (64 << 10))))
+            .collect()
+    }
+
+    async fn received(
+        path: &Path,
+        progress: &DownloadProgress,
+        chunks: impl Stream<Item = Result<Bytes, DownloadError>>,
+    ) -> Result<(), DownloadError> {
+        let target = ImageTarget {
+            path,
+            progress,
+            limits: DownloadLimits {
+                image_bytes: 1 << 30,
+                reserve_bytes: 0,
+            },
+        };
+        let size = image().len() as u64;
+        let mut file = target.open(target.held(size).await, Some(size)).await?;
+        file.receive_again(chunks).await
+    }
+
+    #[tokio::test]
+    async fn equal_bytes_are_not_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("partial");
+        let image = image();
+        std::fs::write(&path, &image[..200_000]).unwrap();
+        let progress = DownloadProgress::default();
+        // Once the first chunk is compared, its bytes in the file change: written again, they would be those of the image.
+        let all = chunks(&image).into_iter().enumerate();
+        let all = stream::iter(all).map(|(index, chunk)| {
+            if index == 3 {
+                use std::os::unix::fs::FileExt as _;
+                let file = std::fs::File::options().write(true).open(&path).unwrap();
+                file.write_all_at(b"mark", 100).unwrap();
+            }
+            Ok(chunk)
+        });
+        received(&path, &progress, all).await.unwrap();
+        let found = std::fs::read(&path).unwrap();
+        assert_eq!(&found[100..104], b"mark");
+        assert!(found[..100] == image[..100] && found[104..] == image[104..]);
+        assert_eq!(progress.received(), image.len() as u64);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_kept_up_to_the_first_difference() {
+        let image = image();
+        for held in [
+            [&image[..100_000], &[1; 7]].concat(),
+            vec![1; 50],
+            image[..65_536].to_vec(),
+            image.to_vec(),
+            vec![0; image.len() + 1],
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("partial");
+            std::fs::write(&path, held).unwrap();
+            let progress = DownloadProgress::default();
+            let all = stream::iter(chunks(&image).into_iter().map(Ok));
+            received(&path, &progress, all).await.unwrap();
+            assert!(std::fs::read(&path).unwrap() == image);
+            assert_eq!(progress.received(), image.len() as u64);
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_before_an_error_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("partial");
+        let (image, progress) = (image(), DownloadProgress::default());
+        let mut first: Vec<_> = chunks(&image).into_iter().take(20).map(Ok).collect();
+        first.push(Err(DownloadError::Artifact("broken off".to_owned())));
+        let broken = received(&path, &progress, stream::iter(first)).await;
+        broken.unwrap_err();
+        assert_eq!(progress.received(), 20 * (64 << 10));
+        assert!(std::fs::read(&path).unwrap() == image[..20 * (64 << 10)]);
     }
 }

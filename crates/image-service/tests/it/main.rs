@@ -8,6 +8,7 @@ mod downloads;
 mod errors;
 mod images;
 mod listeners;
+mod machine_os;
 mod minimal;
 mod network_boot;
 mod ranges;
