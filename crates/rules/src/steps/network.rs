@@ -201,7 +201,11 @@ pub(crate) fn union<'a>(lists: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// Names of the cluster, one that must not exist, and the registry of the release.
-/// Source: assisted-service, internal/host/hostcommands/domain_name_resolution_cmd.go.
+///
+/// Agents refuse the whole step for one name that they do not accept: before 4.14 for a name that ends in a dot, before
+/// 4.15 for any that is not [`is_plain_domain`].
+/// Source: assisted-service, internal/host/hostcommands/domain_name_resolution_cmd.go; assisted-installer-agent,
+/// `DomainResolutionRequestDomain` of each release.
 pub(super) fn domains(view: &StepView<'_>) -> Option<DomainResolutionRequest> {
     let cluster = view.cluster()?;
     if cluster.name.is_empty() || cluster.base_dns_domain.is_empty() {
@@ -213,9 +217,12 @@ pub(super) fn domains(view: &StepView<'_>) -> Option<DomainResolutionRequest> {
         format!("api-int.{domain}"),
         format!("console-openshift-console.apps.{domain}"),
         format!("validateNoWildcardDNS.{domain}"),
-        format!("validateNoWildcardDNS.{domain}."),
     ];
-    names.extend(release_host(cluster));
+    if view.has_agent_of(4, 14) {
+        names.push(format!("validateNoWildcardDNS.{domain}."));
+    }
+    let registry = release_host(cluster);
+    names.extend(registry.filter(|host| view.has_agent_of(4, 15) || is_plain_domain(host)));
     Some(DomainResolutionRequest {
         domains: names
             .into_iter()
@@ -234,6 +241,17 @@ fn release_host(cluster: &Cluster) -> Option<String> {
         None => registry.split(':').next().unwrap_or(registry),
     };
     host.parse::<IpAddr>().is_err().then(|| host.to_owned())
+}
+
+/// Whether a name matches `([a-zA-Z0-9]+(-[a-zA-Z0-9]+)*[.])+[a-zA-Z]{2,}`.
+fn is_plain_domain(name: &str) -> bool {
+    let Some((labels, top)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let is_word =
+        |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_top = top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_top && labels.split(['.', '-']).all(is_word)
 }
 
 /// The virtual addresses that must still be free.

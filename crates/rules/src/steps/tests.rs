@@ -14,6 +14,8 @@ use crate::Snapshot;
 use crate::samples;
 use crate::urls::BootArtifacts;
 
+mod releases;
+
 struct Fixture {
     policy: InstallationPolicy,
     settings: Settings,

@@ -14,6 +14,7 @@ use crate::InstallationPolicy;
 use crate::Snapshot;
 use crate::hardware::disks::installation_disk;
 use crate::urls::BootArtifacts;
+use crate::versions::agent_version;
 
 /// Settings of the operator that steps depend on; built once.
 #[derive(Debug, Clone)]
@@ -120,6 +121,23 @@ pub(super) struct StepView<'a> {
 impl<'a> StepView<'a> {
     pub(super) fn cluster(&self) -> Option<&'a Cluster> {
         self.snapshot.map(|snapshot| &snapshot.cluster)
+    }
+
+    /// The release whose agent and installer the host runs: that of its cluster or, if that has no version, of its
+    /// infra-env. Empty when unknown.
+    fn release_version(&self) -> &'a str {
+        let cluster = self.cluster();
+        let own = cluster.map(|cluster| cluster.openshift_version.as_str());
+        own.filter(|version| !version.is_empty())
+            .unwrap_or(&self.ctx.infra_env.openshift_version)
+    }
+
+    /// Whether the agent of the host has the features of release `major.minor`. An agent without cluster, or inside
+    /// the discovery image, has all.
+    pub(super) fn has_agent_of(&self, major: u64, minor: u64) -> bool {
+        let agent = &self.host.record.discovery_agent_version;
+        self.snapshot.is_none()
+            || agent_version::has_features_of(agent, self.release_version(), (major, minor))
     }
 
     /// Whether the host joins an installed cluster.

@@ -571,6 +571,14 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     ("dns-wildcard-not-configured", "pending", |all| {
         all.hosts[0].record.domain_name_resolutions.clear()
     }),
+    ("dns-wildcard-not-configured", "pending", |all| {
+        all.hosts[0].record.domain_name_resolutions =
+            r#"{"resolutions":[{"domain_name":"validateNoWildcardDNS.demo.example.com."}]}"#.into();
+    }),
+    ("dns-wildcard-not-configured", "success", |all| {
+        all.hosts[0].record.domain_name_resolutions =
+            r#"{"resolutions":[{"domain_name":"validateNoWildcardDNS.demo.example.com"}]}"#.into();
+    }),
     ("dns-wildcard-not-configured", "failure", |all| {
         let text = &mut all.hosts[0].record.domain_name_resolutions;
         *text = text.replace(r#".com""#, r#".com","ipv4_addresses":["1.2.3.4"]"#);
