@@ -1,9 +1,17 @@
 //! Addresses that hosts found free in their networks.
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use model::steps::FreeNetworkAddresses;
 
 use crate::HostList;
+
+/// Largest network that is scanned for free addresses. Units: host bits.
+const SEARCHED_HOST_BITS: u8 = 10;
+
+/// Whether hosts scan a network of theirs.
+pub(crate) fn is_scanned(network: Ipv4Net) -> bool {
+    (32 - SEARCHED_HOST_BITS..=30).contains(&network.prefix_len())
+}
 
 /// Whether every host that scanned the network found the address free; none without a scan.
 /// Source: assisted-service, internal/network/machine_network_cidr.go, IpInFreeList.

@@ -16,14 +16,13 @@ use model::steps::{
 use super::view::StepView;
 use crate::HostState;
 use crate::json_text;
+use crate::network::free_addresses::is_scanned;
 use crate::network::networking;
 use crate::urls::registry_of;
 use crate::vip_mac;
 
 /// Checks of connectivity that a cluster may run in a minute: each one costs packets to every other host.
 const CHECKS_PER_MINUTE: usize = 150;
-/// Largest network that is scanned for free addresses. Units: host bits.
-const SEARCHED_HOST_BITS: u8 = 10;
 
 /// The other hosts and their addresses, as JSON; none without others, or outside of this host's minute.
 ///
@@ -106,7 +105,7 @@ pub(super) fn free_addresses(view: &StepView<'_>) -> Option<Vec<String>> {
         .iter()
         .flat_map(|nic| &nic.ipv4_addresses)
         .filter_map(|text| text.parse::<Ipv4Net>().ok())
-        .filter(|net| (32 - SEARCHED_HOST_BITS..=30).contains(&net.prefix_len()))
+        .filter(|net| is_scanned(*net))
         .filter(|net| !net.addr().is_loopback() && !net.addr().is_link_local())
         .map(|net| net.trunc())
         .collect();
@@ -254,11 +253,15 @@ fn is_plain_domain(name: &str) -> bool {
     is_top && labels.split(['.', '-']).all(is_word)
 }
 
-/// The virtual addresses that must still be free.
-/// Source: assisted-service, internal/host/hostcommands/verify_vips_cmd.go.
+/// The virtual addresses that must still be free. Agents before 4.13 do not know the step.
+/// Source: assisted-service, internal/host/hostcommands/verify_vips_cmd.go; assisted-installer-agent,
+/// src/commands/actions/action.go of each release.
 pub(super) fn vips(view: &StepView<'_>) -> Option<Vec<VerifyVip>> {
     let cluster = view.cluster()?;
-    if cluster.kind != ClusterKind::Cluster || networking::is_user_managed(cluster) {
+    if cluster.kind != ClusterKind::Cluster
+        || networking::is_user_managed(cluster)
+        || !view.has_agent_of(4, 13)
+    {
         return None;
     }
     let api = cluster.api_vips.iter().map(|vip| (&vip.ip, VipType::Api));

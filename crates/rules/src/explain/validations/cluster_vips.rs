@@ -2,14 +2,17 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use model::network::VipVerification;
 
 use super::subject::ClusterSubject;
 use super::verdict::Verdict;
-use crate::network::free_addresses::is_free;
+use crate::network::free_addresses::{is_free, is_scanned};
 use crate::network::networking;
 use crate::network::vip_leases::LEASE_TIMEOUT;
 use crate::snapshot::networks::is_v4;
+use crate::versions::agent_version::is_embedded;
+use crate::versions::at_least;
 
 /// A virtual address, for the API or for ingress.
 pub(super) struct Vip {
@@ -158,7 +161,20 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
         Some(VipVerification::Unverified) | None => match is_free(hosts, network, ip) {
             Some(true) => Verdict::ok("The address is free"),
             Some(false) => taken(),
-            None => Verdict::wait(format!("the hosts to check whether {ip} is free")),
+            None if is_checked(cluster, network) => {
+                Verdict::wait(format!("the hosts to check whether {ip} is free"))
+            }
+            None => Verdict::ok(format!(
+                "Agents of releases before 4.13 do not check whether {ip} is free in {network}"
+            )),
         },
     }
+}
+
+/// Whether hosts check the addresses of a network: they scan small ones, and verify single addresses from 4.13 on.
+fn is_checked(cluster: &ClusterSubject<'_>, network: &IpNet) -> bool {
+    let mut hosts = cluster.snapshot.hosts.iter();
+    matches!(network, IpNet::V4(network) if is_scanned(*network))
+        || at_least(&cluster.cluster.openshift_version, 4, 13)
+        || hosts.any(|host| is_embedded(&host.record.discovery_agent_version))
 }

@@ -677,6 +677,21 @@ static CLUSTERS: &[(&str, &str, SnapshotChange)] = &[
     ("api-vips-valid", "pending", |all| {
         all.cluster.api_vips[0].verification = None
     }),
+    ("api-vips-valid", "success", |all| {
+        all.cluster.openshift_version = "4.12.3".to_owned();
+        all.cluster.api_vips[0].verification = None;
+    }),
+    ("api-vips-valid", "pending", |all| {
+        all.cluster.openshift_version = "4.12.3".to_owned();
+        all.cluster.api_vips[0].verification = None;
+        all.hosts[0].record.discovery_agent_version = "atoll-agent/0.1.0".to_owned();
+    }),
+    ("api-vips-valid", "failure", |all| {
+        all.cluster.openshift_version = "4.12.3".to_owned();
+        all.cluster.api_vips[0].verification = None;
+        all.hosts[0].record.free_addresses =
+            r#"[{"network":"10.0.0.0/16","free_addresses":["10.0.9.9"]}]"#.into();
+    }),
     ("api-vips-valid", "failure", |all| {
         all.cluster.api_vips[0].verification = Some(VipVerification::Failed)
     }),

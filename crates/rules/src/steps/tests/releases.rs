@@ -43,3 +43,17 @@ fn agents_resolve_only_names_that_they_accept() {
         assert_eq!((dotted, has(registry)), (has_dotted, has_registry), "{row}");
     }
 }
+
+#[test]
+fn virtual_addresses_are_verified_from_4_13_on() {
+    for (version, agent, expected) in [
+        ("4.12.3", "", false),
+        ("4.12.3", EMBEDDED, true),
+        ("4.13.0", "", true),
+    ] {
+        let mut snapshot = of_release(version, HostStatus::Known);
+        agent.clone_into(&mut snapshot.hosts[1].record.discovery_agent_version);
+        let argument = argument(&Fixture::new(), &snapshot, "verify-vips");
+        assert_eq!(argument.is_array(), expected, "{version} {agent}");
+    }
+}
