@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::HighAvailabilityMode;
 use crate::host::HostRole;
 use crate::ids::{ClusterId, HostId, InfraEnvId};
 use crate::network::{Proxy, VipVerification};
@@ -422,6 +423,9 @@ pub struct InstallCmdRequest {
     pub boot_device: String,
     pub controller_image: String,
     pub installer_image: String,
+    /// For agents and installers before 4.19, which do not know `control_plane_count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high_availability_mode: Option<HighAvailabilityMode>,
     #[serde(skip_serializing_if = "is_zero")]
     pub control_plane_count: i64,
     #[serde(skip_serializing_if = "Option::is_none")]

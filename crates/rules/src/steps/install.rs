@@ -1,6 +1,6 @@
 //! The request that starts the installation of a host.
 
-use model::cluster::Cluster;
+use model::cluster::{Cluster, HighAvailabilityMode};
 use model::host::HostRole;
 use model::inventory::{DeviceType, Disk, DriveType, Interface};
 use model::network::Proxy;
@@ -24,7 +24,10 @@ const MAINFRAME_ARGUMENTS: &[&str] = &[
     "zfcp.allow_lun_scan",
 ];
 
-/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, GetSteps.
+/// Agents ignore unknown members, but the agent inside discovery images passes them on to the installer of the cluster's
+/// release, which ends at an unknown flag.
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, GetSteps; assisted-installer, src/config/config.go
+/// of each release.
 pub(super) fn request(view: &StepView<'_>) -> Option<InstallCmdRequest> {
     let cluster = view.cluster()?;
     let record = &view.host.record;
@@ -47,6 +50,7 @@ pub(super) fn request(view: &StepView<'_>) -> Option<InstallCmdRequest> {
         role: role(view),
         controller_image: components.controller.clone(),
         installer_image: components.installer.clone(),
+        high_availability_mode: high_availability_mode(view, cluster),
         control_plane_count: cluster.control_plane_count,
         proxy: proxy(cluster),
         check_cvo: Some(settings.check_cluster_version),
@@ -58,8 +62,8 @@ pub(super) fn request(view: &StepView<'_>) -> Option<InstallCmdRequest> {
         installer_args: installer_args(view, cluster)?,
         skip_installation_disk_cleanup: is_kept(view, &record.installation_disk_id),
         enable_skip_mco_reboot: skips_reboot(view, cluster, &boot_device),
-        notify_num_reboots: settings.notify_num_reboots,
-        coreos_image: if boots_persistently(view) {
+        notify_num_reboots: settings.notify_num_reboots && view.has_installer_of(4, 17),
+        coreos_image: if boots_persistently(view) && view.has_installer_of(4, 19) {
             release.operating_system.clone()
         } else {
             String::new()
@@ -79,6 +83,18 @@ fn role(view: &StepView<'_>) -> HostRole {
         .filter(decided)
         .or(record.suggested_role.filter(decided))
         .unwrap_or(HostRole::Worker)
+}
+
+/// For installers before 4.19, which know the size of the control plane by no other member: without it they install no
+/// single node.
+/// Source: assisted-installer, src/config/config.go of each release.
+fn high_availability_mode(view: &StepView<'_>, cluster: &Cluster) -> Option<HighAvailabilityMode> {
+    let mode = if networking::is_single_node(cluster) {
+        HighAvailabilityMode::None
+    } else {
+        HighAvailabilityMode::Full
+    };
+    (!view.has_installer_of(4, 19)).then_some(mode)
 }
 
 /// Source: assisted-service, internal/host/hostcommands/install_cmd.go, getProxyArguments.

@@ -14,7 +14,7 @@ use crate::InstallationPolicy;
 use crate::Snapshot;
 use crate::hardware::disks::installation_disk;
 use crate::urls::BootArtifacts;
-use crate::versions::agent_version;
+use crate::versions::{agent_version, at_least};
 
 /// Settings of the operator that steps depend on; built once.
 #[derive(Debug, Clone)]
@@ -130,6 +130,12 @@ impl<'a> StepView<'a> {
         let own = cluster.map(|cluster| cluster.openshift_version.as_str());
         own.filter(|version| !version.is_empty())
             .unwrap_or(&self.ctx.infra_env.openshift_version)
+    }
+
+    /// Whether the installer of the host is that of release `major.minor` or later; one of an unknown release is.
+    pub(super) fn has_installer_of(&self, major: u64, minor: u64) -> bool {
+        let version = self.release_version();
+        version.is_empty() || at_least(version, major, minor)
     }
 
     /// Whether the agent of the host has the features of release `major.minor`. An agent without cluster, or inside

@@ -1,5 +1,7 @@
 //! Steps for the agents and installers of each release.
 
+use model::inventory::DeviceType;
+
 use super::*;
 
 const EMBEDDED: &str = "atoll-agent/0.1.0";
@@ -56,4 +58,56 @@ fn virtual_addresses_are_verified_from_4_13_on() {
         let argument = argument(&Fixture::new(), &snapshot, "verify-vips");
         assert_eq!(argument.is_array(), expected, "{version} {agent}");
     }
+}
+
+#[test]
+fn installers_are_asked_for_members_that_they_know() {
+    for (version, mode, notifies, has_image) in [
+        ("4.12.3", "Full", false, false),
+        ("4.16.9", "Full", false, false),
+        ("4.17.0-rc.2", "Full", true, false),
+        ("4.18.21", "Full", true, false),
+        ("4.19.0-ec.1", "", true, true),
+        ("4.20.1", "", true, true),
+        ("", "", true, true),
+    ] {
+        let mut fixture = Fixture::new();
+        fixture.settings.notify_num_reboots = true;
+        fixture.infra_env.openshift_version.clear();
+        fixture.release.operating_system = "registry.example.com/os@sha256:dd".to_owned();
+        let mut snapshot = of_release(version, HostStatus::Installing);
+        let inventory = snapshot.hosts[1].inventory.as_mut().unwrap();
+        let boot = Arc::make_mut(inventory).boot.as_mut().unwrap();
+        boot.device_type = Some(DeviceType::Persistent.into());
+        let request = argument(&fixture, &snapshot, "install");
+        let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
+        assert_eq!(text("high_availability_mode"), mode, "{version}");
+        assert_eq!(request["notify_num_reboots"] == true, notifies, "{version}");
+        assert_eq!(!text("coreos_image").is_empty(), has_image, "{version}");
+        assert_eq!(request["control_plane_count"], 3, "{version}");
+    }
+}
+
+#[test]
+fn single_nodes_have_the_mode_of_old_installers() {
+    for (version, expected) in [("4.18.21", Value::from("None")), ("4.19.1", Value::Null)] {
+        let mut snapshot = in_status(samples::single_node(), HostStatus::Installing);
+        version.clone_into(&mut snapshot.cluster.openshift_version);
+        let steps = Fixture::new().ask(Some(&snapshot), &snapshot.hosts[0]);
+        let request = &shown(&steps)["install"][0];
+        assert_eq!(request["high_availability_mode"], expected, "{version}");
+        assert_eq!(request["control_plane_count"], 1);
+    }
+}
+
+#[test]
+fn a_cluster_without_version_installs_that_of_its_infra_env() {
+    let mut fixture = Fixture::new();
+    let snapshot = of_release("", HostStatus::Installing);
+    let mode = |fixture: &Fixture| {
+        argument(fixture, &snapshot, "install")["high_availability_mode"].clone()
+    };
+    assert_eq!(mode(&fixture), "Full", "4.16");
+    fixture.infra_env.openshift_version = "4.20".to_owned();
+    assert_eq!(mode(&fixture), Value::Null);
 }
