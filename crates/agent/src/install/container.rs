@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 
 use model::host::HostStage;
 use model::network::Proxy;
+use model::steps::InstallCmdRequest;
 use tokio::process::Command;
 
 use super::plan::InstallPlan;
@@ -87,11 +88,8 @@ fn installer_arguments(context: &StepContext, plan: &InstallPlan) -> Vec<String>
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     add("agent-image", image.clone());
-    if request.control_plane_count != 0 {
-        add(
-            "control-plane-count",
-            request.control_plane_count.to_string(),
-        );
+    if let Some((flag, value)) = control_plane(request) {
+        add(flag, value);
     }
     add("mco-image", request.mco_image.clone());
     add("must-gather-image", request.must_gather_image.clone());
@@ -136,6 +134,16 @@ fn installer_arguments(context: &StepContext, plan: &InstallPlan) -> Vec<String>
     arguments
 }
 
+/// The size of the control plane, by the flag that the installer knows: until 4.18 a mode, since 4.19 the count.
+/// Source: assisted-installer, src/config/config.go.
+fn control_plane(request: &InstallCmdRequest) -> Option<(&'static str, String)> {
+    match (request.high_availability_mode, request.control_plane_count) {
+        (Some(mode), _) => Some(("high-availability-mode", mode.to_string())),
+        (None, 0) => None,
+        (None, count) => Some(("control-plane-count", count.to_string())),
+    }
+}
+
 fn proxy_arguments(proxy: &Proxy) -> [(&'static str, String); 3] {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     [
@@ -143,4 +151,29 @@ fn proxy_arguments(proxy: &Proxy) -> [(&'static str, String); 3] {
         ("https-proxy", text(&proxy.https_proxy)),
         ("no-proxy", text(&proxy.no_proxy)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use model::cluster::HighAvailabilityMode as Mode;
+
+    use super::*;
+
+    #[test]
+    fn the_control_plane_has_the_flag_of_the_installer() {
+        for (high_availability_mode, control_plane_count, expected) in [
+            (Some(Mode::None), 1, "--high-availability-mode None"),
+            (Some(Mode::Full), 3, "--high-availability-mode Full"),
+            (None, 5, "--control-plane-count 5"),
+            (None, 0, ""),
+        ] {
+            let request = InstallCmdRequest {
+                high_availability_mode,
+                control_plane_count,
+                ..InstallCmdRequest::default()
+            };
+            let flag = control_plane(&request).map(|(flag, value)| format!("--{flag} {value}"));
+            assert_eq!(flag.unwrap_or_default(), expected);
+        }
+    }
 }

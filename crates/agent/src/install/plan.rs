@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::FileTypeExt as _;
 
+use model::cluster::HighAvailabilityMode;
 use model::host::HostRole;
 use model::steps::InstallCmdRequest;
 
@@ -56,6 +57,7 @@ impl InstallPlan {
         let request = &self.request;
         request.role == HostRole::Bootstrap
             || request.control_plane_count == 1
+            || request.high_availability_mode == Some(HighAvailabilityMode::None)
             || !request.coreos_image.is_empty()
     }
 }
