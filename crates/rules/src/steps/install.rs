@@ -137,9 +137,16 @@ fn is_kept(view: &StepView<'_>, disk: &str) -> bool {
             .any(|id| id == disk)
 }
 
+/// The agent of 4.15 writes the flag as two arguments, and its installer reads no flag after the second one: those of the
+/// proxy and of the service addresses.
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go; assisted-installer-agent,
+/// src/commands/actions/install_cmd.go of 4.15.
 fn skips_reboot(view: &StepView<'_>, cluster: &Cluster, boot_device: &str) -> bool {
-    view.ctx.settings.skip_mco_reboot
+    let settings = view.ctx.settings;
+    let loses_no_flag = || proxy(cluster).is_none() && settings.service_ips.is_empty();
+    settings.skip_mco_reboot
         && at_least(&cluster.openshift_version, 4, 15)
+        && (view.has_agent_of(4, 16) || loses_no_flag())
         && !is_mainframe(view)
         && !boot_device.contains("/dm-")
 }

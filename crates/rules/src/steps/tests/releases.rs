@@ -111,3 +111,28 @@ fn a_cluster_without_version_installs_that_of_its_infra_env() {
     fixture.infra_env.openshift_version = "4.20".to_owned();
     assert_eq!(mode(&fixture), Value::Null);
 }
+
+#[test]
+fn the_reboot_is_skipped_where_no_flag_is_lost() {
+    let (none, proxy, address) = ("", "http://proxy:3128", "192.0.2.9");
+    for (version, agent, proxy, address, expected) in [
+        ("4.14.9", "", none, none, false),
+        ("4.15.3", "", none, none, true),
+        ("4.15.3", "", proxy, none, false),
+        ("4.15.3", "", none, address, false),
+        ("4.15.3", EMBEDDED, proxy, address, true),
+        ("4.16.0", "", proxy, address, true),
+    ] {
+        let mut fixture = Fixture::new();
+        fixture.settings.service_ips = Some(address.to_owned())
+            .filter(|address| !address.is_empty())
+            .into_iter()
+            .collect();
+        let mut snapshot = of_release(version, HostStatus::Installing);
+        proxy.clone_into(&mut snapshot.cluster.https_proxy);
+        agent.clone_into(&mut snapshot.hosts[1].record.discovery_agent_version);
+        let request = argument(&fixture, &snapshot, "install");
+        let skips = request["enable_skip_mco_reboot"] == true;
+        assert_eq!(skips, expected, "{version} {agent} {proxy} {address}");
+    }
+}
