@@ -97,14 +97,16 @@ fn high_availability_mode(view: &StepView<'_>, cluster: &Cluster) -> Option<High
     (!view.has_installer_of(4, 19)).then_some(mode)
 }
 
-/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, getProxyArguments.
+/// `*` is sent alone: agents refuse it among other destinations, which it covers.
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, getProxyArguments, and
+/// pkg/validations/validations.go, ValidateNoProxyFormat, which agents call.
 fn proxy(cluster: &Cluster) -> Option<Proxy> {
     if cluster.http_proxy.is_empty() && cluster.https_proxy.is_empty() {
         return None;
     }
     let internal = format!("api-int.{}.{}", cluster.name, cluster.base_dns_domain);
-    let no_proxy = if cluster.no_proxy == "*" {
-        cluster.no_proxy.clone()
+    let no_proxy = if cluster.no_proxy.split(',').any(|item| item == "*") {
+        "*".to_owned()
     } else {
         union([cluster.no_proxy.as_str(), NEVER_PROXIED, &internal].into_iter()).join(",")
     };

@@ -136,3 +136,24 @@ fn the_reboot_is_skipped_where_no_flag_is_lost() {
         assert_eq!(skips, expected, "{version} {agent} {proxy} {address}");
     }
 }
+
+#[test]
+fn destinations_without_proxy_have_the_form_of_agents() {
+    let own = "127.0.0.1,localhost,.svc,.cluster.local,api-int.demo.example.com";
+    for (list, expected) in [
+        ("*", "*"),
+        ("a.com,*", "*"),
+        ("*,a.com", "*"),
+        ("", own),
+        (
+            "a.com,.svc",
+            "a.com,.svc,127.0.0.1,localhost,.cluster.local,api-int.demo.example.com",
+        ),
+    ] {
+        let mut snapshot = of_release("4.16.3", HostStatus::Installing);
+        snapshot.cluster.http_proxy = "http://proxy:3128".to_owned();
+        list.clone_into(&mut snapshot.cluster.no_proxy);
+        let request = argument(&Fixture::new(), &snapshot, "install");
+        assert_eq!(request["proxy"]["no_proxy"], expected, "{list}");
+    }
+}
