@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::view::{StepView, installation_path};
 use super::{install, network};
 use crate::cluster::ignition_endpoint;
-use crate::hardware::disks;
+use crate::hardware::disks::{self, installation_disk};
 use crate::host::cluster_ignition::{ClusterIgnition, Encryption};
 use crate::host::images::image_statuses;
 use crate::json_text;
@@ -116,7 +116,7 @@ fn api_vip(view: &StepView<'_>) -> Option<ApiVipConnectivityRequest> {
 /// Only while there is no result for the disk.
 /// Source: assisted-service, internal/host/hostcommands/disk_performance_cmd.go.
 fn disk_speed(view: &StepView<'_>) -> Option<Vec<String>> {
-    let path = installation_path(view.host);
+    let path = tested_path(view);
     if path.is_empty() || disks::speed(view.host) != disks::Speed::Unknown {
         return None;
     }
@@ -124,6 +124,18 @@ fn disk_speed(view: &StepView<'_>) -> Option<Vec<String>> {
         json_text::text(&DiskSpeedCheckRequest { path })?,
         DISK_SPEED_TIMEOUT.to_owned(),
     ])
+}
+
+/// Path under which the installation disk is tested. Agents of 4.12 hand it to fio as it is, which takes `:` for the end of
+/// a file name: such a path, as those below `/dev/disk/by-path`, is replaced by the device file.
+/// Source: assisted-installer-agent, src/disk_speed_check/disk_speed_check.go.
+fn tested_path(view: &StepView<'_>) -> String {
+    let path = installation_path(view.host);
+    let device = installation_disk(view.host).map_or("", |disk| &disk.path);
+    if path.contains(':') && !device.is_empty() && !view.has_agent_of(4, 13) {
+        return device.to_owned();
+    }
+    path
 }
 
 /// Images of the installation without a good result.

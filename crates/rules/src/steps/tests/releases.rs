@@ -157,3 +157,35 @@ fn destinations_without_proxy_have_the_form_of_agents() {
         assert_eq!(request["proxy"]["no_proxy"], expected, "{list}");
     }
 }
+
+#[test]
+fn disks_are_tested_under_paths_that_fio_reads() {
+    let (by_path, by_id) = (
+        "/dev/disk/by-path/pci-0000:04:00.0",
+        "/dev/disk/by-id/wwn-0x1",
+    );
+    for (version, agent, id, expected) in [
+        ("4.12.3", "", by_path, "/dev/sda"),
+        ("4.12.3", "", by_id, by_id),
+        ("4.12.3", EMBEDDED, by_path, by_path),
+        ("4.13.1", "", by_path, by_path),
+    ] {
+        let mut snapshot = of_release(version, HostStatus::PreparingForInstallation);
+        let host = &mut snapshot.hosts[1];
+        agent.clone_into(&mut host.record.discovery_agent_version);
+        id.clone_into(&mut host.record.installation_disk_id);
+        let disk = &mut Arc::make_mut(host.inventory.as_mut().unwrap()).disks[0];
+        id.clone_into(&mut disk.id);
+        disk.by_id.clear();
+        let fixture = Fixture::new();
+        let step = "installation-disk-speed-check";
+        let request = argument(&fixture, &snapshot, step);
+        assert_eq!(request["path"], expected, "{version} {agent} {id}");
+
+        let result = serde_json::json!({ "tested": true, "speed_ms": 2 });
+        let results = serde_json::json!({ expected: { "path": expected, "disk_speed": result } });
+        snapshot.hosts[1].record.disks_info = results.to_string();
+        let done = argument(&fixture, &snapshot, step);
+        assert_eq!(done, Value::Null, "{version} {agent} {id}");
+    }
+}
