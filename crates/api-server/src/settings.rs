@@ -505,9 +505,10 @@ service::settings! {
         disabled_steps: CommaList = "",
         /// Addresses of the services, for hosts without DNS.
         service_ips: CommaList = "",
-        /// Size above which agents truncate their inventory. Empty: no limit. In bytes.
+        /// Size above which agents inside discovery images (`embedded_agent`) truncate their inventory; those of releases
+        /// cannot. Empty: no limit. In bytes.
         agent_inventory_max_size: Option<u64> = "",
-        /// Smallest disk in a truncated inventory. In bytes.
+        /// Smallest disk in a truncated inventory of an agent inside a discovery image. In bytes.
         agent_inventory_disk_min_size: Option<u64> = "",
         /// Invoker of the installer, as the cluster records it.
         install_invoker: String = "assisted-installer",

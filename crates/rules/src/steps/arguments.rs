@@ -20,6 +20,7 @@ use crate::host::images::image_statuses;
 use crate::json_text;
 use crate::network::networking;
 use crate::snapshot::host_texts::parse;
+use crate::versions::agent_version::is_embedded;
 
 /// Timeout of the disk speed check. Units: seconds, as text.
 const DISK_SPEED_TIMEOUT: &str = "480.00";
@@ -55,10 +56,16 @@ fn one(request: impl Serialize) -> Option<Vec<String>> {
     Some(vec![json_text::text(&request)?])
 }
 
-/// Source: assisted-service, internal/host/hostcommands/inventory_cmd.go.
+/// Options only for agents inside discovery images: those of all releases refuse the step with any.
+/// Source: assisted-service, internal/host/hostcommands/inventory_cmd.go; assisted-installer-agent,
+/// src/commands/actions/inventory_cmd.go.
 fn inventory(view: &StepView<'_>) -> Vec<String> {
     let settings = view.ctx.settings;
-    let mut args = vec![view.host.record.id.to_string()];
+    let record = &view.host.record;
+    let mut args = vec![record.id.to_string()];
+    if !is_embedded(&record.discovery_agent_version) {
+        return args;
+    }
     if let Some(size) = settings.inventory_max_size {
         args.push(format!("--output-max-size={size}"));
     }

@@ -189,3 +189,21 @@ fn disks_are_tested_under_paths_that_fio_reads() {
         assert_eq!(done, Value::Null, "{version} {agent} {id}");
     }
 }
+
+#[test]
+fn only_embedded_agents_truncate_their_inventory() {
+    let mut fixture = Fixture::new();
+    fixture.settings.inventory_max_size = Some(1_000_000);
+    fixture.settings.inventory_disk_min_size = Some(2_000_000);
+    for (agent, expected) in [
+        ("", 1),
+        ("registry.example.com:5000/edge/agent:v1", 1),
+        (EMBEDDED, 3),
+    ] {
+        let mut host = samples::host(1, HostRole::AutoAssign);
+        agent.clone_into(&mut host.record.discovery_agent_version);
+        host.record.status = HostStatus::DiscoveringUnbound;
+        let steps = fixture.ask(None, &host);
+        assert_eq!(steps.instructions[0].args.len(), expected, "{agent}");
+    }
+}
