@@ -571,4 +571,6 @@ fn set(field: &mut String, value: String) -> bool {
 #[cfg(test)]
 mod reclaim_tests;
 #[cfg(test)]
+mod release_tests;
+#[cfg(test)]
 mod upgrade_tests;
