@@ -3,13 +3,19 @@
 //! Source: openshift/oc, `pkg/cli/admin/release`; the images that hosts run: openshift/installer,
 //! `data/data/agent/files/usr/local/bin/get-container-images.sh`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Path of the images of the components, as an ImageStream.
 pub const IMAGE_REFERENCES: &str = "release-manifests/image-references";
 
 /// Path of the metadata of disk images and live images, as a ConfigMap.
 pub const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
+
+/// Stream of boot images in releases without a default one: that of the default in earlier releases.
+const PREFERRED_STREAM: &str = "rhel-9";
 
 /// Content of [`IMAGE_REFERENCES`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,6 +98,40 @@ impl ImageReferences {
             installer,
             controller,
         }
+    }
+}
+
+/// Content of [`BOOT_IMAGES`].
+#[derive(Debug, Clone, Deserialize)]
+pub struct BootImageManifest {
+    /// Its data.
+    pub data: BootImageStreams,
+}
+
+/// Metadata of streams, as JSON texts.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BootImageStreams {
+    /// The default stream.
+    pub stream: Option<String>,
+    /// All streams by name; from 5.0 on.
+    pub streams: Option<String>,
+}
+
+impl BootImageStreams {
+    /// The metadata of the default stream; without one, that of [`PREFERRED_STREAM`], or else of the first by name.
+    ///
+    /// Errors: the message for malformed metadata.
+    pub fn default_stream(&self) -> Result<Value, String> {
+        if let Some(stream) = &self.stream {
+            return serde_json::from_str(stream).map_err(|e| format!("stream: {e}"));
+        }
+        let streams = self.streams.as_deref();
+        let streams = streams.ok_or("it has neither stream nor streams")?;
+        let streams = serde_json::from_str(streams);
+        let mut streams: BTreeMap<String, Value> = streams.map_err(|e| format!("streams: {e}"))?;
+        let preferred = streams.remove(PREFERRED_STREAM);
+        let chosen = preferred.or_else(|| streams.pop_first().map(|(_, first)| first));
+        chosen.ok_or_else(|| "its streams are empty".to_owned())
     }
 }
 
@@ -224,5 +264,30 @@ mod tests {
             ..ComponentImages::default()
         };
         assert_eq!(set.or(&release).references(), ["own/a", "own/i", "r/c"]);
+    }
+
+    #[test]
+    fn the_default_stream_is_found_in_both_forms() {
+        let both = r#"{"rhel-10": {"stream": 10}, "rhel-9": {"stream": 9}}"#;
+        let others = r#"{"scos-11": {"stream": 11}, "rhel-10": {"stream": 10}}"#;
+        for (stream, streams, expected) in [
+            (Some(r#"{"stream": 1}"#), None, Ok(1)),
+            (Some(r#"{"stream": 1}"#), Some(both), Ok(1)),
+            (None, Some(both), Ok(9)),
+            (None, Some(others), Ok(10)),
+            (None, Some(r#"{"c9s": {"stream": 7}}"#), Ok(7)),
+            (None, None, Err("neither stream nor streams")),
+            (None, Some("{}"), Err("streams are empty")),
+            (None, Some("[]"), Err("streams: ")),
+            (Some("{"), Some(both), Err("stream: ")),
+        ] {
+            let data = serde_json::json!({ "stream": stream, "streams": streams });
+            let data: BootImageStreams = serde_json::from_value(data).unwrap();
+            match (data.default_stream(), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found["stream"], expected),
+                (Err(reason), Err(expected)) => assert!(reason.contains(expected), "{reason}"),
+                (found, _) => panic!("{found:?} instead of {expected:?}"),
+            }
+        }
     }
 }

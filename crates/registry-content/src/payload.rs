@@ -4,12 +4,11 @@ use std::path::Path;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use model::release_payload::{BOOT_IMAGES, IMAGE_REFERENCES, ImageReferences};
+use model::release_payload::{BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences};
 use model::versions::CpuArchitecture;
 use oci::{Kind, Platform, Reference};
 use oci_client::Client;
 use oci_client::image::{self, ImageFile};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::places::places;
@@ -200,7 +199,7 @@ impl PayloadReader<'_> {
             return Ok(Vec::new());
         };
         let stream = match self.file(candidate, platform, BOOT_IMAGES).await {
-            Ok(yaml) => stream_of(&yaml).map_err(|why| wrong(candidate, &why))?,
+            Ok(yaml) => default_stream(&yaml).map_err(|why| wrong(candidate, &why))?,
             Err(Error::NotFound { kind: "file", .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
@@ -217,60 +216,15 @@ impl PayloadReader<'_> {
     }
 }
 
-#[derive(Deserialize)]
-struct BootImages {
-    data: BootImagesData,
-}
-
-#[derive(Deserialize)]
-struct BootImagesData {
-    stream: Option<String>,
-    /// Streams by name, in releases with several operating systems.
-    streams: Option<String>,
-}
-
 /// The stream that a release uses by default.
-fn stream_of(yaml: &[u8]) -> Result<Value, String> {
+fn default_stream(yaml: &[u8]) -> Result<Value, String> {
     let why = |reason: String| format!("{BOOT_IMAGES}: {reason}");
     let text = std::str::from_utf8(yaml).map_err(|e| why(e.to_string()))?;
-    let map: BootImages = serde_yaml::from_str(text).map_err(|e| why(e.to_string()))?;
-    let json = |text: &str| serde_json::from_str::<Value>(text).map_err(|e| why(e.to_string()));
-    match (map.data.stream, map.data.streams) {
-        (Some(stream), _) => json(&stream),
-        (None, Some(streams)) => {
-            let streams = json(&streams)?;
-            let mut all = streams.as_object().into_iter().flatten();
-            Ok(all
-                .next()
-                .map(|(_, stream)| stream.clone())
-                .unwrap_or_default())
-        }
-        (None, None) => Err(why("it has no stream".to_owned())),
-    }
+    let manifest = serde_yaml::from_str::<BootImageManifest>(text);
+    let manifest = manifest.map_err(|e| why(e.to_string()))?;
+    manifest.data.default_stream().map_err(why)
 }
 
 fn wrong(candidate: &Candidate, reason: &str) -> Error {
     Error::invalid("release", format!("{}: {reason}", candidate.image))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_forms_of_streams_are_read() {
-        let metal = r#"{"architectures":{"x86_64":{"artifacts":{"metal":{"release":"9.6"}}}}}"#;
-        for (data, expected) in [
-            (format!("stream: '{metal}'"), Some("9.6")),
-            (format!("streams: '{{\"rhel-9\":{metal}}}'"), Some("9.6")),
-            ("streams: '{}'".to_owned(), None),
-        ] {
-            let stream = stream_of(format!("data:\n  {data}\n").as_bytes()).unwrap();
-            let version = &stream["architectures"]["x86_64"]["artifacts"]["metal"]["release"];
-            assert_eq!(version.as_str(), expected, "{data}");
-        }
-        for wrong in ["data: {}", "data: {stream: '{'}", "[]", "\u{1}"] {
-            assert!(stream_of(wrong.as_bytes()).is_err(), "{wrong}");
-        }
-    }
 }

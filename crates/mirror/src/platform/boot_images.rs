@@ -7,6 +7,7 @@ use std::collections::btree_map::Entry;
 
 use model::Error;
 use model::mirror_metadata::ImageType;
+use model::release_payload::BOOT_IMAGES;
 use net::web::shown;
 use oci::{Digest, Reference, Registry, Repository, Tag};
 use semver::Version;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::live_image::{LiveImage, architecture_of};
-use super::payload::{BOOT_IMAGES, Payload};
+use super::payload::Payload;
 use crate::content::{SelectedImage, Why};
 
 /// Path of the offers in archives and results: `OS_IMAGES`, in archives without addresses.

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use model::Error;
 use model::image_set::PlatformSelection as Wish;
-use model::release_payload::{IMAGE_REFERENCES, ImageReferences};
+use model::release_payload::{BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences};
 use oci::{Digest, Kind, Platform, Reference};
 use oci_client::Client;
 use oci_client::image::{ImageFile, fetch_files};
@@ -19,10 +19,6 @@ use super::select::wished_architectures;
 
 /// The version.
 const METADATA: &str = "release-manifests/release-metadata";
-/// Manifest with a release's disk images, as a ConfigMap.
-pub(super) const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
-/// Stream of boot images in releases without a default one: that of the default in earlier releases.
-const PREFERRED_STREAM: &str = "rhel-9";
 /// Metadata key that overrides the image's architecture: that of multi-architecture releases.
 const ARCHITECTURE: &str = "release.openshift.io/architecture";
 /// Component with the disk image of virtual machines. Source: the peer.
@@ -56,38 +52,6 @@ struct ReleaseMetadata {
     version: String,
     #[serde(default)]
     metadata: BTreeMap<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct ConfigMap {
-    data: BootImageStreams,
-}
-
-/// Metadata of streams, as JSON texts.
-#[derive(Deserialize)]
-struct BootImageStreams {
-    /// The default stream.
-    stream: Option<String>,
-    /// All streams by name; from 5.0 on.
-    streams: Option<String>,
-}
-
-impl BootImageStreams {
-    /// The metadata of the default stream; without one, that of [`PREFERRED_STREAM`], or else of the first by name.
-    ///
-    /// Errors: the message for malformed metadata.
-    fn default_stream(&self) -> Result<Value, String> {
-        if let Some(stream) = &self.stream {
-            return serde_json::from_str(stream).map_err(|e| format!("stream: {e}"));
-        }
-        let streams = self.streams.as_deref();
-        let streams = streams.ok_or("it has neither stream nor streams")?;
-        let streams = serde_json::from_str(streams);
-        let mut streams: BTreeMap<String, Value> = streams.map_err(|e| format!("streams: {e}"))?;
-        let preferred = streams.remove(PREFERRED_STREAM);
-        let chosen = preferred.or_else(|| streams.pop_first().map(|(_, first)| first));
-        chosen.ok_or_else(|| "its streams are empty".to_owned())
-    }
 }
 
 /// The components of a release and their images, from its file with [`IMAGE_REFERENCES`].
@@ -228,7 +192,8 @@ impl<'a> OpenedRelease<'a> {
         let wrong = |reason: String| self.wrong(BOOT_IMAGES, reason);
         let [config_map] = self.files([BOOT_IMAGES]).await?;
         let text = str::from_utf8(&config_map).map_err(|e| wrong(e.to_string()))?;
-        let parsed: ConfigMap = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let parsed: BootImageManifest =
+            serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
         let stream = parsed.data.default_stream().map_err(wrong)?;
         Ok((config_map.into(), stream))
     }
@@ -298,34 +263,4 @@ fn disk_architectures(wish: &Wish) -> Vec<&'static str> {
     let known = DISK_ARCHITECTURES.iter();
     let is_asked = |(go, _): &&(&str, &str)| asked.iter().any(|it| it == go || it == "multi");
     known.filter(is_asked).map(|(_, own)| *own).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_default_stream_is_found_in_both_forms() {
-        let both = r#"{"rhel-10": {"stream": 10}, "rhel-9": {"stream": 9}}"#;
-        let others = r#"{"scos-11": {"stream": 11}, "rhel-10": {"stream": 10}}"#;
-        for (stream, streams, expected) in [
-            (Some(r#"{"stream": 1}"#), None, Ok(1)),
-            (Some(r#"{"stream": 1}"#), Some(both), Ok(1)),
-            (None, Some(both), Ok(9)),
-            (None, Some(others), Ok(10)),
-            (None, Some(r#"{"c9s": {"stream": 7}}"#), Ok(7)),
-            (None, None, Err("neither stream nor streams")),
-            (None, Some("{}"), Err("streams are empty")),
-            (None, Some("[]"), Err("streams: ")),
-            (Some("{"), Some(both), Err("stream: ")),
-        ] {
-            let data = serde_json::json!({ "stream": stream, "streams": streams });
-            let data: BootImageStreams = serde_json::from_value(data).unwrap();
-            match (data.default_stream(), expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(found["stream"], expected),
-                (Err(reason), Err(expected)) => assert!(reason.contains(expected), "{reason}"),
-                (found, _) => panic!("{found:?} instead of {expected:?}"),
-            }
-        }
-    }
 }
