@@ -48,7 +48,7 @@ pub struct SiteFacts {
     pub boot_images: Option<Vec<BootImage>>,
     /// Releases on offer.
     pub releases: Option<Vec<model::versions::ReleaseImage>>,
-    /// What the registry holds; absent where it is not on offer.
+    /// Content of the registry; absent where it is not on offer.
     pub content: Option<ContentReport>,
     /// Images that hosts run in place of those of the releases; absent at a site that installs nothing.
     pub components: Option<ComponentImages>,

@@ -168,7 +168,7 @@ impl Environment {
     }
 
     /// URL of the installer API for the other services.
-    fn api_url(&self) -> String {
+    fn own_api_url(&self) -> String {
         let address = SocketAddr::new(loopback(self.listen), self.ports.api);
         format!("http://{address}")
     }
@@ -220,7 +220,7 @@ impl Environment {
                 ),
                 (
                     "REGISTRY_NOTIFICATIONS_ENDPOINTS_0_URL",
-                    text(&format!("{}/registry-events", self.api_url())),
+                    text(&format!("{}/registry-events", self.own_api_url())),
                 ),
                 (
                     "REGISTRY_NOTIFICATIONS_ENDPOINTS_0_IGNORE_ACTIONS",
@@ -263,7 +263,7 @@ impl Environment {
                 ("LISTEN_ADDRESS", text(&listen)),
                 ("WEBUI_PORT", port(self.ports.webui)),
                 ("WEBUI_STATIC_PORT", port(self.ports.webui_static)),
-                ("API_URL", text(&self.api_url())),
+                ("API_URL", text(&self.own_api_url())),
             ],
             ServiceName::CatalogServer => vec![
                 ("CATALOGS", text(&self.catalogs)),

@@ -24,6 +24,7 @@ const LOW: &[&str] = &[
     "net",
     "oci",
     "oci-client",
+    "registry-content",
     "bucket",
     "blob-store",
     "catalog",

@@ -130,7 +130,7 @@ impl CurrentOffer {
         }
     }
 
-    /// Offers what the registry holds, as far as the settings list nothing else.
+    /// Offers the content of the registry, as far as the settings list nothing else.
     pub(super) fn set_content(&self, content: &RegistryContent) {
         if self.images().content != *content {
             self.change(|images| images.content = content.clone());
@@ -142,7 +142,7 @@ impl CurrentOffer {
         self.images().held_os_images()
     }
 
-    /// What the registry holds.
+    /// Content of the registry.
     pub(super) fn content(&self) -> RegistryContent {
         self.images().content.clone()
     }

@@ -1,7 +1,6 @@
-//! Use cases of the registry of the site: what it holds is on offer, unless the settings list something else.
+//! Use cases of the registry of the site: its content is on offer, unless the settings list something else.
 //!
-//! One replica reads at a time and stores what it found; all offer what is stored. With the registry away, that is the
-//! last reading.
+//! One replica reads at a time and stores its reading; all offer the stored one, also with the registry away.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -117,9 +116,9 @@ impl SiteContent {
         self.due.notify_one();
     }
 
-    /// Reads what has to be read, unless another replica does.
+    /// Reads the unread parts, unless another replica does.
     ///
-    /// Errors: those of the database and of the registry; what has to be read stays unread.
+    /// Errors: those of the database and of the registry; the parts stay unread.
     pub(crate) async fn read(&self) -> Result<(), Error> {
         let Some(source) = &self.source else {
             return Ok(());
@@ -210,7 +209,7 @@ impl SiteContent {
         .await
     }
 
-    /// Findings for the checks of the site, with the remedy for what is wrong; none if no registry is read.
+    /// The last reading, for the checks of the site; none if no registry is read.
     ///
     /// Errors: those of the database.
     pub(crate) async fn report(&self) -> Result<Option<ContentReport>, Error> {
@@ -229,7 +228,7 @@ impl SiteContent {
         }))
     }
 
-    /// Offers what any replica has read.
+    /// Offers the last reading, of any replica.
     ///
     /// Errors: those of the database.
     pub(crate) async fn follow(&self) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Statements about what the registry of the site holds.
+//! Statements about the content of the registry of the site.
 
 use model::time::Timestamp;
 use registry_content::RegistryContent;

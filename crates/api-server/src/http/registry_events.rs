@@ -20,22 +20,22 @@ const PULL: &str = "pull";
 
 /// Events of a registry; other members are ignored.
 #[derive(Deserialize)]
-struct Events {
+struct RegistryEvents {
     #[serde(default)]
-    events: Vec<Event>,
+    events: Vec<RegistryEvent>,
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct RegistryEvent {
     #[serde(default)]
     action: String,
     #[serde(default)]
-    target: Target,
+    target: ChangedRepository,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Target {
+struct ChangedRepository {
     repository: String,
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn receive(
     let kind = media_type(request.headers());
     check_media_type(kind.as_deref(), &[EVENTS, JSON])?;
     let body = read(request, &(), BODY_LIMIT).await?;
-    let events: Events = serde_json::from_slice(&body)
+    let events: RegistryEvents = serde_json::from_slice(&body)
         .map_err(|error| ApiError::Request(format!("no events of a registry: {error}")))?;
     let changes = events.events.into_iter();
     let changes = changes.filter(|event| event.action != PULL);

@@ -20,7 +20,7 @@ const NEEDED: [&str; 4] = [
     "must-gather",
 ];
 
-/// A registry over plain HTTP, for everybody.
+/// A registry over plain HTTP, without log-ins.
 pub(crate) struct SiteRegistry {
     pub(crate) address: String,
     shutdown: CancellationToken,

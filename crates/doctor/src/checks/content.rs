@@ -1,7 +1,5 @@
 //! The releases that the registry holds.
 
-use std::sync::Arc;
-
 use super::findings::SubjectFinding;
 use crate::site::SiteFacts;
 
@@ -9,7 +7,7 @@ use crate::site::SiteFacts;
 const NAMED: usize = 3;
 
 /// The last reading, and one finding for each release and each image that is left out.
-pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
+pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
     let Some(report) = &site.content else {
         return Vec::new();
     };
@@ -66,8 +64,8 @@ mod tests {
     use super::*;
     use crate::{CheckStatus, ContentReport};
 
-    #[tokio::test]
-    async fn incomplete_releases_and_failures_are_found() {
+    #[test]
+    fn incomplete_releases_and_failures_are_found() {
         let missing = |component: &str| MissingImage {
             component: component.to_owned(),
             ..MissingImage::default()
@@ -94,14 +92,13 @@ mod tests {
                 }],
             },
         };
-        let found = async |report: &ContentReport| {
-            releases(Arc::new(SiteFacts {
+        let found = |report: &ContentReport| {
+            releases(&SiteFacts {
                 content: Some(report.clone()),
                 ..SiteFacts::default()
-            }))
-            .await
+            })
         };
-        let all = found(&report).await;
+        let all = found(&report);
         let status: Vec<_> = all.iter().map(|one| one.status).collect();
         let expected = [
             CheckStatus::Passed,
@@ -115,9 +112,9 @@ mod tests {
                 .contains("4 of 190 images: a, b, c and 1 more")
         );
         report.failure = Some("no connection".to_owned());
-        let all = found(&report).await;
+        let all = found(&report);
         assert_eq!(all[0].status, CheckStatus::Failed);
         assert!(all[0].finding.contains("last read noon: no connection"));
-        assert!(releases(Arc::default()).await.is_empty());
+        assert!(releases(&SiteFacts::default()).is_empty());
     }
 }
