@@ -36,7 +36,7 @@ use http::ImageApp;
 use http::composed::ComposedImages;
 use image::agent::AgentArchives;
 use installer_api::InstallerApi;
-use offer::ImageOffer;
+use offer::{ImageOffer, OfferLooks};
 use os_images_file::OsImagesFile;
 use stream_limit::StreamLimit;
 
@@ -70,12 +70,14 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         None => None,
     };
     let api = InstallerApi::new(api_client, &settings.api_url());
-    let offer = ImageOffer::new(settings.images(), file, api.clone());
+    let looks = Arc::new(OfferLooks::default());
+    let offer = ImageOffer::new(settings.images(), file, api.clone(), Arc::clone(&looks));
     let catalog = Arc::new(ImageCatalog::new(&offer.images()));
     let health = Health::new();
     health.starting(populate::COMPONENT);
     let app = ImageApp {
         catalog: Arc::clone(&catalog),
+        looks,
         data_dir: settings.data_dir.as_path().into(),
         api,
         streams: StreamLimit::new(settings.max_concurrent_requests),

@@ -1,6 +1,9 @@
 //! OS images on offer: those of the settings or their file, and those that administrators added in the installer API.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
 
 use crate::installer_api::InstallerApi;
 use crate::os_image::{OsImage, os_image_problems};
@@ -8,6 +11,40 @@ use crate::os_images_file::OsImagesFile;
 
 /// Time between two looks at the added images.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// The same while clients ask for images that are not on offer.
+const SHORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest wait of such a client for a look.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Looks at the added images that do not wait for the interval: an image may have been added a moment ago.
+#[derive(Debug, Default)]
+pub(crate) struct OfferLooks {
+    wanted: Notify,
+    done: watch::Sender<u64>,
+}
+
+impl OfferLooks {
+    /// Waits until the offer is that of the installer API, or the API does not respond in time.
+    pub(crate) async fn look(&self) {
+        let mut done = self.done.subscribe();
+        self.wanted.notify_one();
+        let _ = tokio::time::timeout(LOOK_TIMEOUT, done.changed()).await;
+    }
+
+    fn has_looked(&self) {
+        self.done
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Waits for the next look.
+    async fn due(&self) {
+        tokio::time::sleep(SHORT_INTERVAL).await;
+        tokio::select! {
+            () = tokio::time::sleep(INTERVAL.saturating_sub(SHORT_INTERVAL)) => {}
+            () = self.wanted.notified() => {}
+        }
+    }
+}
 
 /// The OS images of this moment.
 #[derive(Debug)]
@@ -16,16 +53,23 @@ pub(crate) struct ImageOffer {
     own: Vec<OsImage>,
     file: Option<OsImagesFile>,
     api: InstallerApi,
+    looks: Arc<OfferLooks>,
     /// None until the API has responded.
     added: Option<Vec<OsImage>>,
 }
 
 impl ImageOffer {
-    pub(crate) fn new(own: &[OsImage], file: Option<OsImagesFile>, api: InstallerApi) -> Self {
+    pub(crate) fn new(
+        own: &[OsImage],
+        file: Option<OsImagesFile>,
+        api: InstallerApi,
+        looks: Arc<OfferLooks>,
+    ) -> Self {
         Self {
             own: own.to_vec(),
             file,
             api,
+            looks,
             added: None,
         }
     }
@@ -48,6 +92,11 @@ impl ImageOffer {
         self.added.is_some()
     }
 
+    /// The images on offer are those of the last look.
+    pub(crate) fn is_applied(&self) {
+        self.looks.has_looked();
+    }
+
     /// Waits until other images are on offer, or the added ones are known.
     pub(crate) async fn changed(&mut self) {
         let of_file = async {
@@ -58,28 +107,35 @@ impl ImageOffer {
         };
         tokio::select! {
             () = of_file => {}
-            added = changed_images(&self.api, self.added.as_deref()) => self.added = Some(added),
+            added = changed_images(&self.api, &self.looks, self.added.as_deref()) => {
+                self.added = Some(added);
+            }
         }
     }
 }
 
 /// Waits until the added images are others than `known`.
-async fn changed_images(api: &InstallerApi, known: Option<&[OsImage]>) -> Vec<OsImage> {
+async fn changed_images(
+    api: &InstallerApi,
+    looks: &OfferLooks,
+    known: Option<&[OsImage]>,
+) -> Vec<OsImage> {
     let mut is_known = known.is_some();
     loop {
         if is_known {
-            tokio::time::sleep(INTERVAL).await;
+            looks.due().await;
         }
         is_known = true;
         match api.added_os_images().await {
             Ok(Some(images)) if known != Some(&images) => return images,
             // Another installer's. An API that had the path is an older replica, or behind a proxy that fails.
             Ok(None) if known.is_none() => return Vec::new(),
-            Ok(_) => {}
-            Err(error) => tracing::debug!(
-                error = error.chain(),
-                "added OS images not read, the previous ones stay"
-            ),
+            Ok(_) => looks.has_looked(),
+            Err(error) => {
+                let error = error.chain();
+                tracing::debug!(error, "added OS images not read, the previous ones stay");
+                looks.has_looked();
+            }
         }
     }
 }

@@ -153,6 +153,7 @@ pub(crate) async fn run(
             break;
         }
         catalog.replace(&offer.images());
+        offer.is_applied();
     }
     tasks.wait().await;
 }

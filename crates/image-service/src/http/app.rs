@@ -25,6 +25,7 @@ use crate::image::{
     BaseImage, InitrdArchives, KargsChange, customised, minimal_iso, needs_nmstatectl, pxe_initrd,
 };
 use crate::installer_api::{InstallerApi, RequestCredentials};
+use crate::offer::OfferLooks;
 use crate::os_image::{FULL_ISO, MINIMAL_ISO, S390X};
 use crate::stream_limit::{MAX_QUEUE_WAIT, StreamLimit, StreamPermit};
 
@@ -39,6 +40,7 @@ const ATTEMPTS: usize = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct ImageApp {
     pub(crate) catalog: Arc<ImageCatalog>,
+    pub(crate) looks: Arc<OfferLooks>,
     pub(crate) data_dir: Arc<Path>,
     pub(crate) api: InstallerApi,
     pub(crate) streams: StreamLimit,
@@ -105,6 +107,13 @@ fn begins(head: &Parts) -> bool {
 }
 
 impl ImageApp {
+    /// Waits for a look at the offer if no such image is on offer.
+    pub(super) async fn look_for(&self, version: &str, architecture: &str) {
+        if self.catalog.entry(version, architecture).is_err() {
+            self.looks.look().await;
+        }
+    }
+
     /// A permit of a stream for the client of a request.
     ///
     /// Errors: as [`StreamLimit::acquire`].

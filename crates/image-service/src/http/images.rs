@@ -204,7 +204,9 @@ async fn composed(
     head: &Parts,
     request: &ImageRequest,
 ) -> Result<(Arc<ComposedImage>, StreamPermit), ErrorResponse> {
-    app.catalog.entry(&request.version, &request.architecture)?;
+    let (version, architecture) = (&request.version, &request.architecture);
+    app.look_for(version, architecture).await;
+    app.catalog.entry(version, architecture)?;
     let permit = app.stream_permit(head).await?;
     let image = app.composed(request, head).await?;
     Ok((image, permit))

@@ -458,6 +458,8 @@ async fn images_that_administrators_add_are_on_offer() {
         entry("4.19", &path),
     ]);
     world.api.set(|answers| answers.os_images = Some(added));
+    // Looked for at once, by the first request.
+    assert_ne!(status("4.19").await, 404);
     wait_for("the added image", async || status("4.19").await == 200).await;
     assert_eq!(status("4.18").await, 200);
     // An API that fails ends no offer, nor does one that has lost the path.
