@@ -13,8 +13,11 @@ use super::error::ApiError;
 use super::extract::{BODY_LIMIT, JSON, check_media_type, media_type, read};
 use crate::app::registry_content::SiteContent;
 
-/// Media type of the events.
-const EVENTS: &str = "application/vnd.docker.distribution.events.v1+json";
+/// Media types of events, as registries send them: distribution's versions 2 and 3.
+const EVENTS: [&str; 2] = [
+    "application/vnd.docker.distribution.events.v1+json",
+    "application/vnd.docker.distribution.events.v2+json",
+];
 /// Action of reads, which change nothing.
 const PULL: &str = "pull";
 
@@ -45,7 +48,7 @@ pub(crate) async fn receive(
     request: Request,
 ) -> Result<StatusCode, ApiError> {
     let kind = media_type(request.headers());
-    check_media_type(kind.as_deref(), &[EVENTS, JSON])?;
+    check_media_type(kind.as_deref(), &[EVENTS[0], EVENTS[1], JSON])?;
     let body = read(request, &(), BODY_LIMIT).await?;
     let events: RegistryEvents = serde_json::from_slice(&body)
         .map_err(|error| ApiError::Request(format!("no events of a registry: {error}")))?;
