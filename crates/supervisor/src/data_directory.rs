@@ -11,6 +11,9 @@ use service::{Error, ResultExt as _};
 
 use crate::settings::Settings;
 
+/// File of the logins of the image service.
+const IMAGE_SERVICE_LOGINS: &str = "image-service-logins.json";
+
 /// The data directory of one installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataDirectory {
@@ -88,9 +91,14 @@ impl DataDirectory {
         self.root.join("secrets")
     }
 
-    /// Logins at the registry, for the services.
+    /// Logins at the registry, for the API server.
     pub fn registry_logins(&self) -> PathBuf {
         self.secrets().join(LOGINS)
+    }
+
+    /// The same for the image service, which may run as another user.
+    pub fn image_service_logins(&self) -> PathBuf {
+        self.secrets().join(IMAGE_SERVICE_LOGINS)
     }
 
     /// Folder of archives that are carried in.

@@ -336,6 +336,12 @@ impl Environment {
             // Discovery agents are beside this program.
             pairs.push(("AGENT_DIR", folder.display().to_string()));
         }
+        if service == ServiceName::ImageService {
+            let certificate = self.secrets.tls.cert.display().to_string();
+            pairs.push(("OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE", certificate));
+            let logins = self.directory.image_service_logins();
+            pairs.push(("REGISTRY_AUTH_FILE", logins.display().to_string()));
+        }
         if let Some(log_in) = &self.log_in {
             let settings = log_in.settings.iter();
             let settings = settings.filter(|(name, _)| reads(service, name));

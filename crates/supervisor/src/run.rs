@@ -102,7 +102,12 @@ fn run_on(
     let own = reachable(options.listen);
     secrets.ensure(&registry_names(&[own.to_string()]), PRIVATE, None)?;
     let registry = SocketAddr::new(own, ports.registry).to_string();
-    secrets.write_logins(&directory.registry_logins(), &[registry], PRIVATE)?;
+    for logins in [
+        directory.registry_logins(),
+        directory.image_service_logins(),
+    ] {
+        secrets.write_logins(&logins, std::slice::from_ref(&registry), PRIVATE)?;
+    }
     users.grant_access(&directory, &secrets)?;
     for catalog in options.catalogs.iter().map(PathBuf::from) {
         users.check_readable(ServiceName::CatalogServer, &catalog)?;

@@ -132,6 +132,8 @@ impl ServiceUsers {
         }
         self.share(ServiceName::ApiServer, &secrets.database_password)?;
         self.share(ServiceName::ApiServer, &directory.registry_logins())?;
+        let logins = directory.image_service_logins();
+        self.share(ServiceName::ImageService, &logins)?;
         for path in [&secrets.htpasswd, &secrets.tls.key] {
             self.share(ServiceName::Registry, path)?;
         }
