@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
-use testkit::demo::{Console, DemoContent};
+use testkit::demo::{Console, ContentOffer, DemoContent};
 
 use crate::process::{self, Signal, program};
 use crate::{ApiClient, Scratch, free_ports, until};
@@ -83,7 +83,8 @@ impl Installation {
         let console = Console::new(true);
         installation
             .restarts_with(async || {
-                DemoContent::make(&installation.data(), &registry, &installer, &console)
+                let (data, offer) = (installation.data(), ContentOffer::Settings);
+                DemoContent::make(&data, &registry, &installer, offer, &console)
                     .await
                     .map(drop)
             })

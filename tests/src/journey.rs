@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use testkit::demo::{Console, DemoContent, Journey, JourneyOptions};
+use testkit::demo::{Console, ContentOffer, DemoContent, Journey, JourneyOptions};
 
 use crate::process::program;
 use crate::{ApiClient, Installation, until};
@@ -80,7 +80,8 @@ pub async fn installed_in_spite_of(
     let console = Console::new(false);
     let registry = installation.state()?.services.registry();
     let installer = program("openshift-baremetal-install")?;
-    let content = DemoContent::make(&installation.data(), &registry, &installer, &console).await?;
+    let (data, offer) = (installation.data(), ContentOffer::Settings);
+    let content = DemoContent::make(&data, &registry, &installer, offer, &console).await?;
     let work = installation.data().join("demo");
     let options = options(installation.state_file(), work, SPEEDUP)?;
     let api = installation.api()?;

@@ -16,7 +16,7 @@ mod state;
 mod watch;
 
 pub use console::Console;
-pub use content::DemoContent;
+pub use content::{ContentOffer, DemoContent};
 pub use image::find_coreos_installer;
 pub use journey::{Break, Journey, JourneyOptions};
 pub use state::{AtollState, DemoRegistry};

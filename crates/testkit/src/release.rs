@@ -3,10 +3,12 @@
 //! The layout is that of real releases: the payload's last layer holds `release-manifests/`, its image-references
 //! name every component by digest.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use model::Error;
 use model::release_payload::{BOOT_IMAGES, COMPONENTS, ComponentImages};
+use oci::{Algorithm, Hasher};
 use oci_client::Client;
 use serde_json::{Value, json};
 
@@ -43,6 +45,27 @@ pub struct InstallerProgram {
     pub userland: Userland,
 }
 
+impl InstallerProgram {
+    /// The program at `path`, with the libraries that it needs here.
+    ///
+    /// Errors: `Internal` when the program or a library cannot be read.
+    pub fn of(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            program: path.to_owned(),
+            userland: Userland::of(path)?,
+        })
+    }
+}
+
+/// Content of a release that differs between tests.
+#[derive(Debug, Clone)]
+pub struct ReleaseContent {
+    /// The installer image's.
+    pub installer: InstallerProgram,
+    /// The live image in `machine-os-images`; without one, the release has no such image.
+    pub live_image: Option<PathBuf>,
+}
+
 /// Publishes a release of `version` below `namespace` of `registry` (`host:port`). The installer image holds the
 /// program at `installer_binary` and the libraries that it needs. The same release may be published again.
 ///
@@ -54,14 +77,11 @@ pub async fn publish(
     installer_binary: &Path,
     version: &str,
 ) -> Result<Published, Error> {
-    let installer = InstallerProgram {
-        program: installer_binary.to_owned(),
-        userland: Userland::of(installer_binary)?,
-    };
+    let installer = InstallerProgram::of(installer_binary)?;
     publish_with(client, registry, namespace, &installer, version).await
 }
 
-/// [`publish`] with another content of the installer image.
+/// [`publish`] with another installer image.
 pub async fn publish_with(
     client: &Client,
     registry: &str,
@@ -69,6 +89,22 @@ pub async fn publish_with(
     installer: &InstallerProgram,
     version: &str,
 ) -> Result<Published, Error> {
+    let content = ReleaseContent {
+        installer: installer.clone(),
+        live_image: None,
+    };
+    publish_content(client, registry, namespace, &content, version).await
+}
+
+/// [`publish`] with another content.
+pub async fn publish_content(
+    client: &Client,
+    registry: &str,
+    namespace: &str,
+    content: &ReleaseContent,
+    version: &str,
+) -> Result<Published, Error> {
+    let installer = &content.installer;
     let push = async |name: &str, layers: &[LayerFile]| {
         let image = format!("{registry}/{namespace}/{name}:{version}");
         image::push(client, &image, layers, json!({})).await
@@ -94,6 +130,17 @@ pub async fn publish_with(
     let layers = [base()?, installer.userland.layer()?, program];
     let installer = push("installer", &layers).await?;
 
+    let live_images = match &content.live_image {
+        Some(path) => {
+            let sum = sha256(path).map_err(|e| Error::internal("reading a live image", e))?;
+            let layer = LayerFile::of(vec![
+                LayerEntry::file_of("coreos/coreos-x86_64.iso", path),
+                LayerEntry::file("coreos/coreos-x86_64.iso.sha256", sum.as_bytes()),
+            ])?;
+            Some(push("machine-os-images", &[base()?, layer]).await?)
+        }
+        None => None,
+    };
     let mut images: Vec<(&str, &str)> = vec![
         ("baremetal-installer", &installer),
         ("installer", &installer),
@@ -102,8 +149,11 @@ pub async fn publish_with(
     ];
     let names = COMPONENTS.iter().map(|one| one.name);
     images.extend(names.zip(components.references()));
+    let live_images = live_images.iter();
+    images.extend(live_images.map(|image| ("machine-os-images", image.as_str())));
     images.sort_unstable();
-    let release = format!("{registry}/{namespace}/release:{version}");
+    // As mirroring tools tag payloads.
+    let release = format!("{registry}/{namespace}/release:{version}-x86_64");
     let release = publish_payload(client, &release, version, &images).await?;
     Ok(Published {
         version: version.to_owned(),
@@ -131,6 +181,19 @@ pub async fn publish_payload(
         payload(version, &image_references(version, images))?,
     ];
     image::push(client, release, &layers, labels).await
+}
+
+/// SHA-256 of a file, in hexadecimal.
+fn sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finish().hex().to_owned()),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
 }
 
 /// Base layer of every image.

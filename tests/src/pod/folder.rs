@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
-use testkit::demo::{Console, DemoContent, DemoRegistry};
+use testkit::demo::{Console, ContentOffer, DemoContent, DemoRegistry};
 
 use super::compose::{Compose, Variables};
 use crate::Scratch;
@@ -118,7 +118,14 @@ impl Folder {
     pub(super) async fn make_content(&self, registry: &DemoRegistry) -> Result<DemoContent> {
         let installer = program("openshift-baremetal-install")?;
         let data = self.scratch.path();
-        let content = DemoContent::make(data, registry, &installer, &Console::new(true)).await?;
+        let content = DemoContent::make(
+            data,
+            registry,
+            &installer,
+            ContentOffer::Settings,
+            &Console::new(true),
+        )
+        .await?;
         let iso = &content.live_iso;
         let name = iso.file_name().context("a live image has a name")?;
         let shared = self.path().join("images").join(name);

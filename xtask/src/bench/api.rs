@@ -111,6 +111,9 @@ pub(super) fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
     );
     installation.stop()?;
     let settings = folder.join("demo").join("settings.env");
+    let content = fs::read_to_string(folder.join("demo").join("content.json"))?;
+    let content: Value = serde_json::from_str(&content)?;
+    fs::write(&settings, lists(&content))?;
     // The hosts share one address: bounds per client would hit them together.
     let mut text = fs::read_to_string(&settings)?;
     for limit in [
@@ -122,6 +125,23 @@ pub(super) fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
     }
     fs::write(&settings, text)?;
     Ok(settings)
+}
+
+/// Settings that name the content, for services without its registry.
+fn lists(content: &Value) -> String {
+    let (release, live_iso) = (&content["releases"][0], &content["live_iso"]);
+    let os_images = json!([{
+        "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94",
+        "url": format!("file://{}", live_iso.as_str().unwrap_or_default()),
+    }]);
+    let releases = json!([{
+        "openshift_version": "4.18", "cpu_architecture": "x86_64", "cpu_architectures": ["x86_64"],
+        "url": release["image"], "version": release["version"], "default": true,
+    }]);
+    let image = release["image"].as_str().unwrap_or_default();
+    let components = ["AGENT_DOCKER_IMAGE", "INSTALLER_IMAGE", "CONTROLLER_IMAGE"];
+    let components = components.map(|name| format!("{name}={image}\n")).concat();
+    format!("DUMMY_IGNITION=False\nOS_IMAGES={os_images}\nRELEASE_IMAGES={releases}\n{components}")
 }
 
 /// The context of every measurement.

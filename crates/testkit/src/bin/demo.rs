@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use testkit::demo::{
-    AtollState, Break, Console, DemoContent, DemoRegistry, Journey, JourneyOptions,
+    AtollState, Break, Console, ContentOffer, DemoContent, DemoRegistry, Journey, JourneyOptions,
     find_coreos_installer,
 };
 
@@ -138,7 +138,8 @@ async fn content(make: ContentArgs) -> Result<()> {
         _ => AtollState::read(&make.data.join("atoll.json"))?.registry(),
     };
     let installer = beside(make.installer, "openshift-baremetal-install")?;
-    DemoContent::make(&make.data, &registry, &installer, &Console::new(make.quiet))
+    let (offer, console) = (ContentOffer::Registry, Console::new(make.quiet));
+    DemoContent::make(&make.data, &registry, &installer, offer, &console)
         .await
         .map(drop)
 }
@@ -155,7 +156,14 @@ async fn journey(run: RunArgs, environment: EnvironmentArgs) -> Result<()> {
         content
     } else {
         let installer = beside(None, "openshift-baremetal-install")?;
-        DemoContent::make(data, &registry, &installer, &console).await?
+        DemoContent::make(
+            data,
+            &registry,
+            &installer,
+            ContentOffer::Registry,
+            &console,
+        )
+        .await?
     };
     let options = JourneyOptions {
         work: run.work.unwrap_or_else(|| DemoContent::directory(data)),

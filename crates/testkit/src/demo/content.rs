@@ -1,7 +1,6 @@
-//! Content of the services: a live image and releases, and the settings that name them.
+//! Content of the services: releases with their live image.
 //!
-//! OS images and release images are settings of the services, so the content is made first; the services
-//! are restarted with the settings file.
+//! The registry is all that is filled: the services find the release and its live image there.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +10,24 @@ use serde_json::json;
 
 use super::console::Console;
 use super::state::DemoRegistry;
-use crate::{iso, release};
+use crate::iso;
+use crate::release::{self, InstallerProgram, ReleaseContent};
 
 /// Versions are `MINOR.FIRST_PATCH` and up.
 const MINOR: &str = "4.18";
 const FIRST_PATCH: usize = 30;
 /// Namespace of releases in the registry.
 const NAMESPACE: &str = "atoll";
+
+/// Where the services find the releases and the live image.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ContentOffer {
+    /// In the registry, which is all that is filled.
+    #[default]
+    Registry,
+    /// In lists of their settings, for services that are not to wait for a reading of the registry.
+    Settings,
+}
 
 /// The content of the demo.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,6 +38,9 @@ pub struct DemoContent {
     pub live_iso: PathBuf,
     /// Version of the operating system in it.
     pub os_version: String,
+    /// Where the services find both.
+    #[serde(default)]
+    pub offer: ContentOffer,
     /// The settings file for the services.
     pub settings: PathBuf,
     /// The program that goes into releases.
@@ -70,6 +83,7 @@ impl DemoContent {
         data: &Path,
         registry: &DemoRegistry,
         installer: &Path,
+        offer: ContentOffer,
         console: &Console,
     ) -> Result<Self> {
         let directory = std::path::absolute(Self::directory(data))?;
@@ -89,6 +103,7 @@ impl DemoContent {
             releases: Vec::new(),
             live_iso,
             os_version: options.os_version,
+            offer,
             settings: directory.join("settings.env"),
             installer: std::path::absolute(installer)?,
         };
@@ -102,15 +117,15 @@ impl DemoContent {
     pub async fn add_release(&mut self, registry: &DemoRegistry, console: &Console) -> Result<()> {
         let version = format!("{MINOR}.{}", FIRST_PATCH + self.releases.len());
         let client = registry.client()?;
-        let published = release::publish(
-            &client,
-            &registry.address,
-            NAMESPACE,
-            &self.installer,
-            &version,
-        )
-        .await
-        .with_context(|| format!("release {version} cannot be pushed to {}", registry.address))?;
+        let content = ReleaseContent {
+            installer: InstallerProgram::of(&self.installer)?,
+            live_image: Some(self.live_iso.clone()),
+        };
+        let place = &registry.address;
+        let published = release::publish_content(&client, place, NAMESPACE, &content, &version);
+        let published = published.await.with_context(|| {
+            format!("release {version} cannot be pushed to {}", registry.address)
+        })?;
         console.step(format!("release {version} pushed to {}", registry.address));
         console.detail(&published.release);
         self.releases.push(DemoRelease {
@@ -130,39 +145,39 @@ impl DemoContent {
         Ok(())
     }
 
+    /// The settings, as container engines read them. Images of hosts are those of the release.
+    fn env(&self) -> String {
+        let lists = match self.offer {
+            ContentOffer::Registry => String::new(),
+            ContentOffer::Settings => self.lists(),
+        };
+        format!("DUMMY_IGNITION=False\n{lists}")
+    }
+
+    fn lists(&self) -> String {
+        let os_images = json!([{
+            "openshift_version": MINOR, "cpu_architecture": "x86_64",
+            "url": format!("file://{}", self.live_iso.display()), "version": self.os_version,
+        }]);
+        let release = |release: &DemoRelease| {
+            json!({
+                "openshift_version": MINOR, "cpu_architecture": "x86_64", "cpu_architectures": ["x86_64"],
+                "url": release.image, "version": release.version, "support_level": "production",
+                "default": release.version == self.version(),
+            })
+        };
+        let releases: Vec<_> = self.releases.iter().map(release).collect();
+        format!(
+            "OS_IMAGES={os_images}\nRELEASE_IMAGES={}\n",
+            json!(releases)
+        )
+    }
+
     /// The version that is installed: the newest.
     pub fn version(&self) -> &str {
         self.releases
             .last()
             .map_or("", |release| release.version.as_str())
-    }
-
-    /// The settings, as container engines read them.
-    fn env(&self) -> String {
-        let os_images = json!([{
-            "openshift_version": MINOR, "cpu_architecture": "x86_64",
-            "url": format!("file://{}", self.live_iso.display()), "version": self.os_version,
-        }]);
-        let releases: Vec<_> = self
-            .releases
-            .iter()
-            .map(|release| {
-                json!({
-                    "openshift_version": MINOR, "cpu_architecture": "x86_64", "cpu_architectures": ["x86_64"],
-                    "url": release.image, "version": release.version, "support_level": "production",
-                    "default": release.version == self.version(),
-                })
-            })
-            .collect();
-        let lines = [
-            ("OS_IMAGES", os_images.to_string()),
-            ("RELEASE_IMAGES", json!(releases).to_string()),
-            ("DUMMY_IGNITION", "False".to_owned()),
-        ];
-        lines
-            .iter()
-            .map(|(name, value)| [name, "=", value, "\n"].concat())
-            .collect()
     }
 }
 
@@ -178,45 +193,40 @@ fn replace(path: &Path, text: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn release(version: &str) -> DemoRelease {
-        DemoRelease {
+    #[test]
+    fn settings_list_the_releases_where_they_are_to() {
+        let release = |version: &str| DemoRelease {
             version: version.to_owned(),
             image: format!("127.0.0.1:5000/atoll/release@sha256:{version}"),
-        }
-    }
-
-    #[test]
-    fn the_settings_list_all_releases() {
+        };
         let content = DemoContent {
             releases: vec![release("4.18.30"), release("4.18.31")],
             live_iso: "/data/demo/live.iso".into(),
             os_version: "418.94".into(),
+            offer: ContentOffer::Settings,
             settings: "/data/demo/settings.env".into(),
             installer: "/bin/true".into(),
         };
+        assert_eq!(content.version(), "4.18.31");
         let text = content.env();
         let value = |name: &str| {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix(&format!("{name}=")));
-            line.unwrap().to_owned()
+            let mut lines = text.lines();
+            let line = lines.find_map(|line| line.strip_prefix(&format!("{name}=")));
+            serde_json::from_str::<serde_json::Value>(line.unwrap()).unwrap()
         };
-        let releases: serde_json::Value = serde_json::from_str(&value("RELEASE_IMAGES")).unwrap();
+        let releases = value("RELEASE_IMAGES");
         assert_eq!(
             releases[1]["url"],
             "127.0.0.1:5000/atoll/release@sha256:4.18.31"
         );
-        assert_eq!(
-            (&releases[0]["default"], &releases[1]["default"]),
-            (&json!(false), &json!(true))
-        );
-        // The image service takes texts only.
-        let images: Vec<std::collections::BTreeMap<String, String>> =
-            serde_json::from_str(&value("OS_IMAGES")).unwrap();
-        assert_eq!(images[0]["url"], "file:///data/demo/live.iso");
-        // Images of hosts are those of the release.
-        assert_eq!(text.lines().count(), 3, "{text}");
-        assert_eq!(content.version(), "4.18.31");
+        assert_eq!(releases[0]["default"], false);
+        assert_eq!(releases[1]["default"], true);
+        assert_eq!(value("OS_IMAGES")[0]["url"], "file:///data/demo/live.iso");
+        let content = DemoContent {
+            offer: ContentOffer::Registry,
+            ..content
+        };
+        assert_eq!(content.env(), "DUMMY_IGNITION=False\n");
     }
 
     #[test]
