@@ -68,6 +68,7 @@ pub fn offered_releases(content: &RegistryContent) -> Vec<OfferedRelease> {
     let offered =
         |((number, ..), release): ((Version, bool, &[String]), &HeldRelease)| OfferedRelease {
             image: release.release_image(&number, newest.as_ref() == Some(&release.image)),
+            is_found: true,
             missing: release
                 .missing
                 .iter()

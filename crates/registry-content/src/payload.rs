@@ -1,14 +1,12 @@
 //! Reading of one payload: its images, its architectures, its boot images.
 
-use std::path::Path;
-
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use model::release_payload::{BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences};
 use model::versions::CpuArchitecture;
 use oci::{Kind, Platform, Reference};
 use oci_client::Client;
-use oci_client::image::{self, ImageFile};
+use oci_client::image::{self, FileContent, FileVisitor, visit_files};
 use serde_json::Value;
 
 use crate::places::places;
@@ -21,7 +19,11 @@ const LIVE_IMAGES: &str = "machine-os-images";
 /// Images of a release that are looked for at a time.
 const CONCURRENT: usize = 8;
 /// Longest file of a payload that is read. Units: bytes.
-const FILE_BYTES: u64 = 16 << 20;
+const FILE_BYTES: u64 = 4 << 20;
+/// Longest configuration. Units: bytes.
+const CONFIG_BYTES: u64 = 1 << 20;
+/// Images of a release at most; releases have some two hundred.
+const MAX_IMAGES: usize = 1_000;
 
 /// An image that has the tag of a release.
 #[derive(Debug, Clone)]
@@ -32,13 +34,41 @@ pub(crate) struct Candidate {
     pub(crate) architecture: CpuArchitecture,
 }
 
+/// Files of a payload that are read.
+#[derive(Debug, Default)]
+struct PayloadFiles {
+    references: Option<Vec<u8>>,
+    boot_images: Option<Vec<u8>>,
+}
+
+impl FileVisitor for PayloadFiles {
+    fn file(&mut self, path: &str, content: &mut FileContent<'_>) -> Result<(), Error> {
+        if content.size() > FILE_BYTES {
+            let reason = format!("{path} is longer than {FILE_BYTES} bytes");
+            return Err(Error::invalid("release", reason));
+        }
+        let mut read = Vec::new();
+        while let Some(chunk) = content.next_chunk()? {
+            read.extend_from_slice(&chunk);
+        }
+        match path {
+            IMAGE_REFERENCES => self.references = Some(read),
+            _ => self.boot_images = Some(read),
+        }
+        Ok(())
+    }
+
+    /// The other file is in the same layer.
+    fn is_complete(&self) -> bool {
+        self.references.is_some()
+    }
+}
+
 /// Reader of payloads in one registry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PayloadReader<'a> {
     pub(crate) client: &'a Client,
     pub(crate) namespace: &'a str,
-    /// Folder for temporary files.
-    pub(crate) scratch: &'a Path,
 }
 
 /// Names of an architecture: of the API, of streams, of images.
@@ -65,23 +95,23 @@ impl PayloadReader<'_> {
             ));
         };
         let platform = Platform::linux(first);
-        let config = image::config(self.client, &candidate.image, &platform).await?;
-        let label = config["config"]["Labels"][RELEASE]
-            .as_str()
-            .unwrap_or_default();
-        if label.trim_end_matches("-multi") != candidate.version {
-            let reason = format!(
-                "its label {RELEASE} is {label:?}, not {:?}",
-                candidate.version
-            );
-            return Err(wrong(candidate, &reason));
-        }
-        let references = self.file(candidate, &platform, IMAGE_REFERENCES).await?;
+        let files = self.files(candidate, &platform).await?;
+        let references = files
+            .references
+            .ok_or_else(|| wrong(candidate, &format!("it has no file {IMAGE_REFERENCES}")))?;
         let references = ImageReferences::parse(&references);
         let references =
             references.map_err(|why| wrong(candidate, &format!("{IMAGE_REFERENCES}: {why}")))?;
+        if references.images.len() > MAX_IMAGES {
+            let reason = format!("it names more than {MAX_IMAGES} images");
+            return Err(wrong(candidate, &reason));
+        }
         let missing = self.missing(candidate, &references).await?;
-        let boot_images = self.boot_images(candidate, &platform, &references, &architectures);
+        let stream = match files.boot_images {
+            Some(yaml) => default_stream(&yaml).map_err(|why| wrong(candidate, &why))?,
+            None => Value::Null,
+        };
+        let boot_images = self.boot_images(candidate, &stream, &references, &architectures);
         let boot_images = boot_images.await?;
         Ok(HeldRelease {
             image: candidate.image.to_string(),
@@ -115,28 +145,29 @@ impl PayloadReader<'_> {
         Ok(found)
     }
 
-    async fn file(
+    /// Checks the label of a candidate, and reads its files.
+    async fn files(
         &self,
         candidate: &Candidate,
         platform: &Platform,
-        path: &str,
-    ) -> Result<Vec<u8>, Error> {
-        let failed = |e| Error::internal("reading a file of a release", e);
-        let folder = tempfile::tempdir_in(self.scratch).map_err(failed)?;
-        let wanted = ImageFile {
-            path: path.to_owned(),
-            destination: folder.path().join("file"),
+    ) -> Result<PayloadFiles, Error> {
+        let image = &candidate.image;
+        let manifest = image::resolve(self.client, image, platform).await?;
+        let Kind::Image { config, layers, .. } = &manifest.kind else {
+            return Err(wrong(candidate, "it is no image"));
         };
-        let files = std::slice::from_ref(&wanted);
-        image::fetch_files(self.client, &candidate.image, platform, files).await?;
-        let length = tokio::fs::metadata(&wanted.destination).await;
-        if length.map_err(failed)?.len() > FILE_BYTES {
-            return Err(wrong(
-                candidate,
-                &format!("{path} is longer than {FILE_BYTES} bytes"),
-            ));
+        let config = self.client.pull_blob_bytes(image, config, CONFIG_BYTES);
+        let config: Value = serde_json::from_slice(&config.await?)
+            .map_err(|error| wrong(candidate, &format!("its configuration: {error}")))?;
+        let label = config["config"]["Labels"][RELEASE].as_str();
+        let label = label.unwrap_or_default();
+        if label.trim_end_matches("-multi") != candidate.version {
+            let version = &candidate.version;
+            let reason = format!("its label {RELEASE} is {label:?}, not {version:?}");
+            return Err(wrong(candidate, &reason));
         }
-        tokio::fs::read(&wanted.destination).await.map_err(failed)
+        let wanted = [IMAGE_REFERENCES, BOOT_IMAGES].map(str::to_owned);
+        visit_files(self.client, image, layers, wanted, PayloadFiles::default()).await
     }
 
     /// The images that are in none of their places.
@@ -188,7 +219,7 @@ impl PayloadReader<'_> {
     async fn boot_images(
         &self,
         candidate: &Candidate,
-        platform: &Platform,
+        stream: &Value,
         references: &ImageReferences,
         architectures: &[String],
     ) -> Result<Vec<HeldBootImage>, Error> {
@@ -197,11 +228,6 @@ impl PayloadReader<'_> {
         };
         let Some(place) = self.place(image, &candidate.image).await? else {
             return Ok(Vec::new());
-        };
-        let stream = match self.file(candidate, platform, BOOT_IMAGES).await {
-            Ok(yaml) => default_stream(&yaml).map_err(|why| wrong(candidate, &why))?,
-            Err(Error::NotFound { kind: "file", .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(error),
         };
         let named = architectures.iter().filter_map(|it| names(it));
         let found = named.filter_map(|(api, in_stream, _)| {

@@ -1,7 +1,6 @@
 //! Reading of a registry: all repositories, or those that changed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
@@ -18,7 +17,7 @@ const CONCURRENT: usize = 8;
 /// Pages of tags that a repository of releases has at most.
 const TAG_PAGES: usize = 100;
 /// Candidates of a registry at most, the newest ones. A release has one for each architecture.
-const MAX_CANDIDATES: usize = 2_000;
+const MAX_CANDIDATES: usize = 1_000;
 
 /// Reader of the content of a registry.
 #[derive(Debug)]
@@ -29,8 +28,6 @@ pub struct ContentReader {
     pub registry: Registry,
     /// Repositories below it are read; empty for all.
     pub namespace: String,
-    /// Folder for temporary files.
-    pub scratch: PathBuf,
 }
 
 impl ContentReader {
@@ -136,7 +133,6 @@ impl ContentReader {
         let reader = PayloadReader {
             client: &self.client,
             namespace: &self.namespace,
-            scratch: &self.scratch,
         };
         match known {
             None => reader.release(candidate).await,

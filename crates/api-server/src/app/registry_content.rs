@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cluster_files::make_folder;
 use doctor::ContentReport;
 use mirror::target_name::TargetName;
 use model::Error;
@@ -34,7 +33,6 @@ struct ContentSource {
     name: TargetName,
     auth_file: Option<PathBuf>,
     access: RegistryAccess,
-    scratch: PathBuf,
 }
 
 /// Parts of the registry that have to be read.
@@ -70,7 +68,6 @@ impl SiteContent {
             name: name.0,
             auth_file: settings.archives_registry_auth_file.clone(),
             access: access.clone(),
-            scratch: settings.work_dir.join("registry-content"),
         });
         Self {
             db,
@@ -261,17 +258,10 @@ impl ContentSource {
         known: &RegistryContent,
         unread: &UnreadContent,
     ) -> Result<RegistryContent, Error> {
-        let scratch = self.scratch.clone();
-        crate::blocking::run("reading the registry", move || {
-            make_folder(&scratch)
-                .map_err(|e| Error::internal(format!("making {}", scratch.display()), e))
-        })
-        .await?;
         let reader = ContentReader {
             client: self.client()?,
             registry: self.name.registry.clone(),
             namespace: self.name.namespace.clone(),
-            scratch: self.scratch.clone(),
         };
         match unread {
             UnreadContent::All => reader.read(known).await,
