@@ -62,6 +62,9 @@ pub struct OfferedRelease {
     /// Name of the user.
     pub added_by: String,
     pub added_at: DateTime,
+    /// Whether it was found in the registry, and is in no list.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_found: bool,
     /// Components whose images the registry lacks: a release without them cannot be installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
@@ -115,6 +118,9 @@ pub struct OfferedOsImage {
     /// Name of the user.
     pub added_by: String,
     pub added_at: DateTime,
+    /// Whether it was found in the registry, and is in no list.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_found: bool,
 }
 
 /// `release-source` of the installer API: channels of an update service that list the releases of a minor version.

@@ -68,7 +68,10 @@ interface TableProps {
 function Table({ images, add, remove }: TableProps) {
   const { t } = useTranslation();
   const columns = useMemo<Column<OsImage>[]>(() => {
-    const source = ({ is_added: isAdded, added_by: by }: OsImage) => (isAdded ? t("Added by {{user}}", { user: by || "–" }) : t("Settings"));
+    const source = ({ is_added: isAdded, added_by: by, is_found: isFound }: OsImage) => {
+      if (isAdded) return t("Added by {{user}}", { user: by || "–" });
+      return isFound ? t("Registry") : t("Settings");
+    };
     return [
       {
         id: "version", title: t("Version"), text: ({ openshift_version: platform, version }) => `${platform} ${version}`,

@@ -24,6 +24,8 @@ export interface OsImage extends OsImageParams {
   is_added: boolean;
   added_by: string;
   added_at: string;
+  /** Whether it was found in the registry, and is in no list. */
+  is_found?: boolean;
 }
 
 /** Architectures of OS images. Source: openshift/assisted-service, OS_IMAGES. */

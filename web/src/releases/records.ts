@@ -17,6 +17,10 @@ export interface ReleaseImage {
   is_added: boolean;
   added_by: string;
   added_at: string;
+  /** Whether it was found in the registry, and is in no list. */
+  is_found?: boolean;
+  /** Components whose images the registry lacks: such a release cannot be installed. */
+  missing?: string[];
 }
 
 /** The body that adds a release image, or replaces the added one of its version and architecture. */

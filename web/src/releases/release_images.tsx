@@ -16,6 +16,9 @@ import { ADDING } from "./offer_release";
 import { RELEASE_IMAGES, type ReleaseImage, isDefault, releaseId } from "./records";
 import { ReleaseDialog } from "./release_dialog";
 
+/** Names of missing images that are shown. */
+const NAMED = 3;
+
 /** Whether the dialog that adds a release is open, which is in the address: other pages link to it. */
 function useAdding(): [isAdding: boolean, set: (isAdding: boolean) => void] {
   const [parameters, setParameters] = useSearchParams();
@@ -57,7 +60,7 @@ export function ReleaseImages({ onChange }: { onChange: () => void }) {
     <Card>
       <CardTitle component="h2">{t("Release images")}</CardTitle>
       <CardBody>
-        <Content component="p">{t("Clusters are installed from these images. Those of the settings are in RELEASE_IMAGES of the API server; others are added here, and are on offer within seconds.")}</Content>
+        <Content component="p">{t("Clusters are installed from these images. Those of the settings are in RELEASE_IMAGES of the API server; while that is empty, complete releases of the registry are on offer. Others are added here, and are on offer within seconds.")}</Content>
         <Loaded resource={images}>
           {(list) => (
             <>
@@ -89,6 +92,19 @@ function removing(t: TFunction, { version, cpu_architecture, url }: ReleaseImage
   };
 }
 
+/** The images without which a release cannot be installed. */
+function Missing({ components = [] }: { components: string[] | undefined }) {
+  const { t } = useTranslation();
+  if (components.length === 0) return null;
+  const names = components.slice(0, NAMED).join(", ");
+  return (
+    <>
+      <Label isCompact status="warning">{t("Incomplete")}</Label>
+      <div className="atoll-muted">{t("{{number}} images are not in the registry: {{names}}", { number: components.length, names: components.length > NAMED ? `${names} …` : names })}</div>
+    </>
+  );
+}
+
 interface TableProps {
   images: ReleaseImage[];
   change: (image: ReleaseImage) => void;
@@ -98,9 +114,12 @@ interface TableProps {
 function Table({ images, change, remove }: TableProps) {
   const { t } = useTranslation();
   const columns = useMemo<Column<ReleaseImage>[]>(() => {
-    const source = ({ is_added: isAdded, added_by: by }: ReleaseImage) => (isAdded ? t("Added by {{user}}", { user: by || "–" }) : t("Settings"));
+    const source = ({ is_added: isAdded, added_by: by, is_found: isFound }: ReleaseImage) => {
+      if (isAdded) return t("Added by {{user}}", { user: by || "–" });
+      return isFound ? t("Registry") : t("Settings");
+    };
     return [
-      { id: "version", title: t("Version"), text: ({ version }) => version, cell: (image) => <>{image.version} {isDefault(image, images) && <Label isCompact>{t("Default")}</Label>}</> },
+      { id: "version", title: t("Version"), text: ({ version }) => version, cell: (image) => <>{image.version} {isDefault(image, images) && <Label isCompact>{t("Default")}</Label>}<Missing components={image.missing} /></> },
       { id: "architecture", title: t("Architecture"), text: ({ cpu_architecture: name }) => name, cell: ({ cpu_architecture: name }) => name },
       { id: "image", title: t("Image"), text: ({ url }) => url, cell: ({ url }) => <Copyable label={t("Image")}>{url}</Copyable> },
       { id: "source", title: t("Source"), text: source, cell: (image) => <>{source(image)}{image.is_added && <div className="atoll-muted"><Time at={image.added_at} /></div>}</> },

@@ -46,6 +46,7 @@ impl OsImageOffer {
         let held = self.offer.held_os_images().into_iter();
         let held = held.map(|image| OfferedOsImage {
             image,
+            is_found: true,
             ..OfferedOsImage::default()
         });
         Ok(own.chain(added).chain(held).collect())
@@ -145,6 +146,7 @@ fn offered(row: OsImageRow) -> OfferedOsImage {
         is_added: true,
         added_by: row.added_by,
         added_at: row.added_at.into(),
+        ..OfferedOsImage::default()
     }
 }
 

@@ -73,6 +73,10 @@ async fn complete_releases_of_the_registry_are_on_offer() {
     until_versions(&server, &["4.18.7"]).await;
     let listed = server.get("/v2/release-images").await.expect(200);
     assert_eq!(listed[0]["default"], true, "{listed}");
+    assert_eq!(
+        (&listed[0]["is_found"], &listed[1]["is_found"]),
+        (&json!(true), &json!(true))
+    );
     assert_eq!(listed[1]["version"], "4.18.9");
     let missing = listed[1]["missing"].as_array().unwrap();
     assert_eq!(missing.len(), 7, "{listed}");
