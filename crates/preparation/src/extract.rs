@@ -80,10 +80,7 @@ async fn extract(
     };
     let scratch = ScratchFolder::make(folder.parent().unwrap_or(folder)).await?;
     let program = scratch.0.join(installer_cache::INSTALLER_NAME);
-    let extracted = images
-        .extract(candidates, &paths, &program, None)
-        .await
-        .map_err(PreparationFailure::new)?;
+    let extracted = images.extract(candidates, &paths, &program, None).await?;
     let path = paths[extracted.index];
     let header = check_header(program.clone(), path, &extracted).await?;
     if let Some(interpreter) = &header.interpreter {

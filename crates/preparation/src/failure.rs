@@ -6,6 +6,8 @@
 pub struct PreparationFailure {
     /// Failed step and cause; without credentials.
     pub reason: String,
+    /// A registry did not answer: the same may succeed later.
+    pub is_temporary: bool,
 }
 
 impl PreparationFailure {
@@ -13,6 +15,7 @@ impl PreparationFailure {
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
+            is_temporary: false,
         }
     }
 }

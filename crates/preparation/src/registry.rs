@@ -105,22 +105,30 @@ impl Images {
         paths: &[&str],
         destination: &Path,
         timeout: Option<Duration>,
-    ) -> Result<ExtractedFile, String> {
+    ) -> Result<ExtractedFile, PreparationFailure> {
         let mut reasons = Vec::with_capacity(candidates.len());
+        let mut is_temporary = false;
         for candidate in candidates {
             let extracting = Box::pin(self.extract_from(candidate, paths, destination));
             let why = match with_timeout(timeout, extracting).await {
                 Some(Ok(extracted)) => return Ok(extracted),
-                Some(Err(error)) => error.chain(),
-                None => format!(
-                    "no response within {} s",
-                    timeout.unwrap_or_default().as_secs()
-                ),
+                Some(Err(error)) => {
+                    is_temporary |= matches!(error, Error::Unavailable { .. });
+                    error.chain()
+                }
+                None => {
+                    is_temporary = true;
+                    let seconds = timeout.unwrap_or_default().as_secs();
+                    format!("no response within {seconds} s")
+                }
             };
             let registry = &candidate.registry;
             reasons.push(format!("registry {registry}, image {candidate}: {why}"));
         }
-        Err(reasons.join("; "))
+        Err(PreparationFailure {
+            reason: reasons.join("; "),
+            is_temporary,
+        })
     }
 
     async fn extract_from(

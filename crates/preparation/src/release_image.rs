@@ -30,7 +30,10 @@ pub(crate) async fn read(
     let extracted = images
         .extract(&candidates, &[IMAGE_REFERENCES], &path, timeout)
         .await
-        .map_err(unreadable)?;
+        .map_err(|failure| PreparationFailure {
+            is_temporary: failure.is_temporary,
+            ..unreadable(failure.reason)
+        })?;
     let json = blocking(move || std::fs::read(path).map_err(|error| unreadable(error.to_string())));
     let info = release::parse(&json.await?, pinned(image, &extracted))?;
     if image.contains('@') {

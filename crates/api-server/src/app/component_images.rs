@@ -34,7 +34,7 @@ impl ComponentSource {
     /// The release that a new cluster installs; none if the settings name all images.
     ///
     /// Errors: Invalid – the release cannot be read, or lacks an image that the settings do not name; the pull secret
-    /// has no entry for one of its registries.
+    /// has no entry for one of its registries; Unavailable – the registry.
     pub(super) async fn of_release(
         &self,
         image: &str,
@@ -46,6 +46,10 @@ impl ComponentSource {
         let secret = SecretString::from(pull_secret.to_owned());
         let read = self.install.release(image, &secret).await;
         let release = read.map_err(|failure| {
+            if failure.is_temporary {
+                let what = "the registry of the release image, whose images hosts run";
+                return Error::unavailable(what, failure);
+            }
             let settings = settings(self.set.missing());
             let reason = format!(
                 "{failure}: hosts run images of the release, unless the operator sets {settings}"

@@ -181,6 +181,9 @@ fn refused(output: &Output) -> String {
 pub(crate) const VARIABLES: &str = r#"NTP_DEFAULT_SERVER=ntp.example
 OS_IMAGES=[{"openshift_version":"4.18","cpu_architecture":"x86_64","url":"http://127.0.0.1:9/a.iso","version":"418"}]
 RELEASE_IMAGES=[{"openshift_version":"4.18","version":"4.18.7","cpu_architecture":"x86_64","url":"r.example/a:4.18.7"}]
+AGENT_DOCKER_IMAGE=r.example/agent:1
+INSTALLER_IMAGE=r.example/installer:1
+CONTROLLER_IMAGE=r.example/controller:1
 "#;
 
 /// Starts without the image service, which would wait for a missing boot image.

@@ -55,7 +55,7 @@ impl Site {
             "url": format!("file://{}", live.display()),
         }]);
         let settings = format!(
-            "OS_IMAGES={os_images}\nSERVICE_BASE_URL={}\nIMAGE_SERVICE_BASE_URL={}\nALLOWED_HOSTS={HOST_ADDRESS}\n",
+            "OS_IMAGES={os_images}\nSERVICE_BASE_URL={}\nIMAGE_SERVICE_BASE_URL={}\nALLOWED_HOSTS={HOST_ADDRESS}\nAGENT_DOCKER_IMAGE=quay.io/lab/agent:1\nINSTALLER_IMAGE=quay.io/lab/installer:1\nCONTROLLER_IMAGE=quay.io/lab/controller:1\n",
             seen(&services.api_url),
             seen(&services.image_service_url),
         );

@@ -8,11 +8,12 @@ use super::rendered::{is_kind, objects};
 use super::{NAME_LABEL, OVERLAYS};
 
 /// Connections between the services: client, server, port.
-const NEEDED: [(&str, &str, u16); 11] = [
+const NEEDED: [(&str, &str, u16); 12] = [
     ("proxy", "webui", 8080),
     ("proxy", "webui", 8989),
     ("proxy", "api-server", 8090),
     ("proxy", "image-service", 8888),
+    ("registry", "api-server", 8090),
     ("proxy", "registry", 5000),
     ("webui", "api-server", 8090),
     ("webui", "registry", 5000),
