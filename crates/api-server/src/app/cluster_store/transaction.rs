@@ -170,7 +170,9 @@ impl ClusterTransaction {
         let policy = &self.policy;
         if self.is_bound && self.extent == Extent::Hosts {
             self.refresh = Refresh::Due;
-        } else if self.is_bound {
+            return;
+        }
+        if self.is_bound {
             self.refresh = Refresh::Done;
             let new = rules::cluster::refresh::cluster(&mut self.snapshot, policy, self.now);
             self.events.extend(new);
