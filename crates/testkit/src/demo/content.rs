@@ -167,10 +167,12 @@ impl DemoContent {
             })
         };
         let releases: Vec<_> = self.releases.iter().map(release).collect();
-        format!(
-            "OS_IMAGES={os_images}\nRELEASE_IMAGES={}\n",
-            json!(releases)
-        )
+        // Requests are not to wait for the registry; simulated hosts pull no image, and any name will do.
+        let image = self.releases.first().map_or("", |release| &release.image);
+        let names = ["AGENT_DOCKER_IMAGE", "INSTALLER_IMAGE", "CONTROLLER_IMAGE"];
+        let images = names.map(|name| format!("{name}={image}\n")).concat();
+        let releases = json!(releases);
+        format!("OS_IMAGES={os_images}\nRELEASE_IMAGES={releases}\n{images}")
     }
 
     /// The version that is installed: the newest.
