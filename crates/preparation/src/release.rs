@@ -25,8 +25,8 @@ pub struct ReleaseInfo {
 }
 
 impl ReleaseInfo {
-    /// Placeholder for a release that is not read. Its images are those of no registry; a pull secret for the release
-    /// covers them.
+    /// The release of `DUMMY_IGNITION`, the test mode without registries: made-up images beside the release image, so that
+    /// a pull secret for it covers them.
     pub(crate) fn dummy(release_image: &str) -> Self {
         let folder = release_image
             .rfind('/')

@@ -3,14 +3,11 @@
 //! One replica reads at a time and stores its reading; all offer the stored one, also with the registry away.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doctor::ContentReport;
-use mirror::target_name::TargetName;
 use model::Error;
-use oci_client::{Client, ClientOptions, Credentials, registry_logins};
 use preparation::RegistryAccess;
 use registry_content::{ContentReader, RegistryContent};
 use sqlx::Connection as _;
@@ -18,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::offer::CurrentOffer;
+use crate::carry_in::PublicationTarget;
 use crate::db::registry_content::{self as rows, StoredContent};
 use crate::db::{Database, locks, tx};
 use crate::settings::Settings;
@@ -26,14 +24,6 @@ use crate::settings::Settings;
 pub(crate) const CHANGED_REPOSITORIES: usize = 1_000;
 /// Timeout of closing the session of the lock; PostgreSQL also detects a lost one.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The registry, with the login of this server.
-#[derive(Debug)]
-struct ContentSource {
-    name: TargetName,
-    auth_file: Option<PathBuf>,
-    access: RegistryAccess,
-}
 
 /// Parts of the registry that have to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +38,7 @@ pub(crate) struct SiteContent {
     db: Database,
     offer: Arc<CurrentOffer>,
     /// None: the settings list everything, or there is no registry.
-    source: Option<ContentSource>,
+    source: Option<PublicationTarget>,
     unread: Mutex<UnreadContent>,
     due: Notify,
 }
@@ -64,10 +54,9 @@ impl SiteContent {
         let name = settings.content_registry.clone();
         let name = name.or_else(|| settings.archives_registry.clone());
         let is_listed = !settings.release_images.0.is_empty() && !settings.os_images.0.is_empty();
-        let source = name.filter(|_| !is_listed).map(|name| ContentSource {
-            name: name.0,
-            auth_file: settings.archives_registry_auth_file.clone(),
-            access: access.clone(),
+        let source = name.filter(|_| !is_listed).map(|name| {
+            let logins = settings.archives_registry_auth_file.clone();
+            PublicationTarget::new(name.0, logins, access)
         });
         Self {
             db,
@@ -152,7 +141,7 @@ impl SiteContent {
     /// False if another replica holds the lock.
     async fn read_alone(
         &self,
-        source: &ContentSource,
+        source: &PublicationTarget,
         unread: &UnreadContent,
     ) -> Result<bool, Error> {
         let doing = "reading the registry";
@@ -165,7 +154,7 @@ impl SiteContent {
                 let known = self.stored().await?;
                 let known = known.filter(|stored| stored.registry == source.name());
                 let known = known.map(|stored| stored.content).unwrap_or_default();
-                let content = source.read(&known, unread).await?;
+                let content = read_parts(source, &known, unread).await?;
                 self.store(source, &content).await?;
                 Ok(true)
             };
@@ -186,7 +175,11 @@ impl SiteContent {
         .await
     }
 
-    async fn store(&self, source: &ContentSource, content: &RegistryContent) -> Result<(), Error> {
+    async fn store(
+        &self,
+        source: &PublicationTarget,
+        content: &RegistryContent,
+    ) -> Result<(), Error> {
         let (name, now) = (source.name(), service::clock::now());
         tx("store the registry's content", async || {
             let mut connection = self.db.pool()?.acquire().await?;
@@ -197,7 +190,7 @@ impl SiteContent {
         Ok(())
     }
 
-    async fn store_failure(&self, source: &ContentSource, error: &Error) -> Result<(), Error> {
+    async fn store_failure(&self, source: &PublicationTarget, error: &Error) -> Result<(), Error> {
         let (name, reason) = (source.name(), error.chain());
         tx("store the registry's failure", async || {
             let mut connection = self.db.pool()?.acquire().await?;
@@ -240,47 +233,20 @@ impl SiteContent {
     }
 }
 
-impl ContentSource {
-    fn name(&self) -> String {
-        let TargetName {
-            registry,
-            namespace,
-        } = &self.name;
-        if namespace.is_empty() {
-            registry.to_string()
-        } else {
-            format!("{registry}/{namespace}")
-        }
-    }
-
-    async fn read(
-        &self,
-        known: &RegistryContent,
-        unread: &UnreadContent,
-    ) -> Result<RegistryContent, Error> {
-        let reader = ContentReader {
-            client: self.client()?,
-            registry: self.name.registry.clone(),
-            namespace: self.name.namespace.clone(),
-        };
-        match unread {
-            UnreadContent::All => reader.read(known).await,
-            UnreadContent::Repositories(names) => reader.read_changed(known, names).await,
-        }
-    }
-
-    /// With the login as the file has it now.
-    fn client(&self) -> Result<Client, Error> {
-        let credentials = match &self.auth_file {
-            Some(file) => registry_logins(Some(file))?,
-            None => Credentials::anonymous(),
-        };
-        Client::new(ClientOptions {
-            credentials,
-            ca_pem: self.access.ca_pem.clone(),
-            insecure: self.access.insecure,
-            plain_http_remedy: Some("SKIP_CERT_VERIFICATION=true"),
-            ..ClientOptions::default()
-        })
+/// Reads those parts of the registry.
+async fn read_parts(
+    source: &PublicationTarget,
+    known: &RegistryContent,
+    unread: &UnreadContent,
+) -> Result<RegistryContent, Error> {
+    let target = source.open()?;
+    let reader = ContentReader {
+        client: target.client,
+        registry: target.registry,
+        namespace: target.namespace,
+    };
+    match unread {
+        UnreadContent::All => reader.read(known).await,
+        UnreadContent::Repositories(names) => reader.read_changed(known, names).await,
     }
 }

@@ -1,4 +1,4 @@
-//! The registry that archives are published to.
+//! The registry that archives are published to, and whose content is on offer.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ impl PublicationTarget {
     /// A client with the login as the file has it now.
     ///
     /// Errors: Invalid – the file or a certificate cannot be read.
-    pub(super) fn open(&self) -> Result<MirrorTarget, Error> {
+    pub(crate) fn open(&self) -> Result<MirrorTarget, Error> {
         let credentials = match &self.auth_file {
             Some(file) => registry_logins(Some(file))?,
             None => Credentials::anonymous(),
