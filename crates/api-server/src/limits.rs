@@ -10,6 +10,7 @@ use rules::versions::{OS_IMAGE_URL_BYTES, OS_IMAGE_VERSION_BYTES};
 use service::limits::{Bound, Limit, Share};
 
 use crate::app::event_stream::EventStreams;
+use crate::app::registry_content::CHANGED_REPOSITORIES;
 use crate::app::{
     agent, audit, bmc_boots, cluster_store, clusters, declarations, events, explain,
     installed_nodes, jobs, manifests, operators, os_images, release_images,
@@ -157,7 +158,7 @@ fn of_own_operations() -> Vec<Limit> {
     ]
 }
 
-fn of_jobs() -> [Limit; 6] {
+fn of_jobs() -> [Limit; 7] {
     [
         Limit::fixed(
             "added OS images",
@@ -185,6 +186,13 @@ fn of_jobs() -> [Limit; 6] {
             "409",
         )
         .unshared(ADMINISTRATORS),
+        Limit::fixed(
+            "changed repositories that are read one by one",
+            Bound::Count(CHANGED_REPOSITORIES as u64, "repositories"),
+            "replica",
+            "the whole registry is read",
+        )
+        .unshared("one reading serves all"),
         Limit::fixed(
             "jobs that wait or run",
             Bound::Count(jobs::WAITING_JOBS.unsigned_abs(), "jobs"),

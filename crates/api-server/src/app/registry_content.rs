@@ -32,6 +32,25 @@ enum UnreadContent {
     Repositories(BTreeSet<String>),
 }
 
+impl UnreadContent {
+    fn nothing() -> Self {
+        Self::Repositories(BTreeSet::new())
+    }
+
+    /// Adds parts; more than [`CHANGED_REPOSITORIES`] are all.
+    fn add(&mut self, more: Self) {
+        match (&mut *self, more) {
+            (Self::Repositories(known), Self::Repositories(names)) => {
+                known.extend(names);
+                if known.len() > CHANGED_REPOSITORIES {
+                    *self = Self::All;
+                }
+            }
+            _ => *self = Self::All,
+        }
+    }
+}
+
 /// The content of the registry.
 #[derive(Debug)]
 pub(crate) struct SiteContent {
@@ -89,16 +108,8 @@ impl SiteContent {
 
     /// These repositories have changed.
     pub(crate) fn have_changed(&self, repositories: impl Iterator<Item = String>) {
-        {
-            let mut unread = self.unread();
-            let UnreadContent::Repositories(known) = &mut *unread else {
-                return;
-            };
-            known.extend(repositories.take(CHANGED_REPOSITORIES + 1));
-            if known.len() > CHANGED_REPOSITORIES {
-                *unread = UnreadContent::All;
-            }
-        }
+        let names = repositories.take(CHANGED_REPOSITORIES + 1).collect();
+        self.unread().add(UnreadContent::Repositories(names));
         self.due.notify_one();
     }
 
@@ -109,21 +120,13 @@ impl SiteContent {
         let Some(source) = &self.source else {
             return Ok(());
         };
-        let nothing = UnreadContent::Repositories(BTreeSet::new());
-        let unread = std::mem::replace(&mut *self.unread(), nothing.clone());
-        if unread == nothing {
+        let unread = std::mem::replace(&mut *self.unread(), UnreadContent::nothing());
+        if unread == UnreadContent::nothing() {
             return Ok(());
         }
         let read = self.read_alone(source, &unread).await;
         if !matches!(read, Ok(true)) {
-            let mut waiting = self.unread();
-            *waiting = match (std::mem::replace(&mut *waiting, nothing), unread) {
-                (UnreadContent::Repositories(mut more), UnreadContent::Repositories(these)) => {
-                    more.extend(these);
-                    UnreadContent::Repositories(more)
-                }
-                _ => UnreadContent::All,
-            };
+            self.unread().add(unread);
         }
         match read {
             Ok(true) => Ok(()),
@@ -248,5 +251,27 @@ async fn read_parts(
     match unread {
         UnreadContent::All => reader.read(known).await,
         UnreadContent::Repositories(names) => reader.read_changed(known, names).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // limit: changed repositories that are read one by one
+    #[test]
+    fn very_many_changed_repositories_are_all() {
+        let names = |count: usize| (0..count).map(|number| number.to_string()).collect();
+        let mut unread = UnreadContent::nothing();
+        unread.add(UnreadContent::Repositories(names(CHANGED_REPOSITORIES)));
+        unread.add(UnreadContent::Repositories(names(CHANGED_REPOSITORIES)));
+        assert_eq!(
+            unread,
+            UnreadContent::Repositories(names(CHANGED_REPOSITORIES))
+        );
+        unread.add(UnreadContent::Repositories(names(CHANGED_REPOSITORIES + 1)));
+        assert_eq!(unread, UnreadContent::All);
+        unread.add(UnreadContent::nothing());
+        assert_eq!(unread, UnreadContent::All);
     }
 }
