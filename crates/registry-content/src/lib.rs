@@ -1,7 +1,7 @@
 //! The releases that a registry holds: found by their tags, confirmed by their labels, complete or not.
 //!
-//! Nothing here is stored or served. Invariant: a release without missing images has each image that its payload names,
-//! in this registry.
+//! Nothing here is stored or served. Invariant: a release without missing images had each image that its payload names
+//! in this registry when it was read.
 
 mod offered;
 mod payload;
@@ -12,6 +12,7 @@ mod tag;
 use serde::{Deserialize, Serialize};
 
 pub use offered::{offered_releases, os_images, release_images};
+pub use places::places;
 pub use read::ContentReader;
 
 /// Releases of a registry, ordered by version, architecture and reference.

@@ -10,7 +10,7 @@ const COMPONENTS: &str = "release";
 /// Where the registry of `release` may have `image`, the most likely place first. Mirroring tools keep references in
 /// payloads as they are, and put the images beside the payload, into its sibling, or below `namespace` under their own
 /// path. Without a digest, an image is in no other place than its own.
-pub(crate) fn places(image: &Reference, release: &Reference, namespace: &str) -> Vec<Reference> {
+pub fn places(image: &Reference, release: &Reference, namespace: &str) -> Vec<Reference> {
     let own = (image.registry == release.registry).then(|| image.clone());
     let Some(digest) = &image.digest else {
         return own.into_iter().collect();

@@ -11,6 +11,7 @@ use net::web::Web;
 use oci::{Platform, Reference};
 use oci_client::Client;
 use oci_client::image::fetch_file;
+use registry_content::places;
 use url::Url;
 
 use super::clients::registry_client;
@@ -114,6 +115,9 @@ async fn release_components(
         let remedy = format!("mirror the release again: {release}");
         (Failed, error.chain(), remedy)
     })?;
+    let reference: Reference = release
+        .parse()
+        .map_err(|e: Error| (Failed, e.to_string(), "correct RELEASE_IMAGES".to_owned()))?;
     for component in wanted {
         let (name, setting) = (component.name, component.setting);
         let Some(image) = own.image(name) else {
@@ -126,16 +130,13 @@ async fn release_components(
         let image: Reference = image
             .parse()
             .map_err(|e: Error| (Failed, e.to_string(), format!("set {setting}")))?;
+        // The mirrors of the settings first, then where mirroring tools put images of a release.
         let found = access.client.manifest_digest(&image).await;
-        // Mirroring tools put the images of a release into its own registry, where installations look for them, too.
-        let is_there = match (&found, &image.digest, release.parse::<Reference>()) {
-            (Ok(Some(_)), ..) => true,
-            (_, Some(digest), Ok(release)) => {
-                let beside = release.with_digest(digest.clone());
-                matches!(access.client.manifest_digest(&beside).await, Ok(Some(_)))
-            }
-            _ => false,
-        };
+        let mut is_there = matches!(found, Ok(Some(_)));
+        for place in places(&image, &reference, "") {
+            is_there =
+                is_there || matches!(access.client.manifest_digest(&place).await, Ok(Some(_)));
+        }
         if !is_there {
             let why = found
                 .err()
