@@ -22,6 +22,10 @@ const CONCURRENT: usize = 8;
 const FILE_BYTES: u64 = 4 << 20;
 /// Longest configuration. Units: bytes.
 const CONFIG_BYTES: u64 = 1 << 20;
+/// Longest name or reference of an image, and version of an operating system. Units: bytes.
+const TEXT_BYTES: usize = 255;
+/// Characters of a label that a reason shows: it is text of whichever client pushed it.
+const SHOWN: usize = 64;
 /// Images of a release at most; releases have some two hundred.
 const MAX_IMAGES: usize = 1_000;
 
@@ -106,6 +110,14 @@ impl PayloadReader<'_> {
             let reason = format!("it names more than {MAX_IMAGES} images");
             return Err(wrong(candidate, &reason));
         }
+        let mut texts = references
+            .images
+            .iter()
+            .flat_map(|(name, image)| [name, image]);
+        if texts.any(|text| text.len() > TEXT_BYTES) {
+            let reason = format!("a name or a reference in it is longer than {TEXT_BYTES} bytes");
+            return Err(wrong(candidate, &reason));
+        }
         let missing = self.missing(candidate, &references).await?;
         let stream = match files.boot_images {
             Some(yaml) => default_stream(&yaml).map_err(|why| wrong(candidate, &why))?,
@@ -162,8 +174,9 @@ impl PayloadReader<'_> {
         let label = config["config"]["Labels"][RELEASE].as_str();
         let label = label.unwrap_or_default();
         if label.trim_end_matches("-multi") != candidate.version {
-            let version = &candidate.version;
-            let reason = format!("its label {RELEASE} is {label:?}, not {version:?}");
+            let (version, shown) = (&candidate.version, label.chars().take(SHOWN));
+            let shown: String = shown.collect();
+            let reason = format!("its label {RELEASE} is {shown:?}, not {version:?}");
             return Err(wrong(candidate, &reason));
         }
         let wanted = [IMAGE_REFERENCES, BOOT_IMAGES].map(str::to_owned);
@@ -208,8 +221,11 @@ impl PayloadReader<'_> {
             return Ok(None);
         };
         for place in places(&image, release, self.namespace) {
-            if self.client.manifest_digest(&place).await?.is_some() {
-                return Ok(Some(place));
+            match self.client.manifest_digest(&place).await {
+                Ok(Some(_)) => return Ok(Some(place)),
+                Ok(None) => {}
+                Err(error) if is_closed(&error) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(None)
@@ -232,9 +248,10 @@ impl PayloadReader<'_> {
         let named = architectures.iter().filter_map(|it| names(it));
         let found = named.filter_map(|(api, in_stream, _)| {
             let metal = &stream["architectures"][in_stream]["artifacts"]["metal"];
-            Some(HeldBootImage {
+            let version = metal["release"].as_str()?;
+            (version.len() <= TEXT_BYTES).then(|| HeldBootImage {
                 architecture: api.to_owned(),
-                version: metal["release"].as_str()?.to_owned(),
+                version: version.to_owned(),
                 image: place.to_string(),
             })
         });
@@ -249,6 +266,14 @@ fn default_stream(yaml: &[u8]) -> Result<Value, String> {
     let manifest = serde_yaml::from_str::<BootImageManifest>(text);
     let manifest = manifest.map_err(|e| why(e.to_string()))?;
     manifest.data.default_stream().map_err(why)
+}
+
+/// Whether a repository is not this server's to read. Many registries answer so for repositories that they do not have.
+pub(crate) fn is_closed(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Unauthenticated { .. } | Error::Forbidden { .. }
+    )
 }
 
 fn wrong(candidate: &Candidate, reason: &str) -> Error {

@@ -8,7 +8,7 @@ use oci::{Reference, Registry};
 use oci_client::Client;
 use semver::Version;
 
-use crate::payload::{Candidate, PayloadReader};
+use crate::payload::{Candidate, PayloadReader, is_closed};
 use crate::tag::release_of;
 use crate::{HeldRelease, RegistryContent, RejectedImage};
 
@@ -159,6 +159,7 @@ impl ContentReader {
         let tags = match self.client.tags_within(&place, TAG_PAGES).await {
             Ok(tags) => tags.unwrap_or_default(),
             Err(Error::NotFound { .. }) => Vec::new(),
+            Err(error) if is_closed(&error) => Vec::new(),
             Err(error) => return Err(error),
         };
         let found = tags.into_iter().filter_map(|tag| {
