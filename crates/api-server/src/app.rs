@@ -325,6 +325,7 @@ impl App {
             jobs: Arc::new(Jobs::new(
                 db.clone(),
                 Arc::clone(&settings),
+                Arc::clone(&offer),
                 carry_in,
                 Arc::clone(&site_content),
             )),

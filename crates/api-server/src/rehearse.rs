@@ -12,12 +12,13 @@ use rehearsal::{
     FAULTS, InstallerApi, PROFILES, Pace, PlayOptions, RehearsalProgress, RehearsalReport,
     RehearsalRequest, Script, SiteFinding,
 };
+use rules::Offer;
 use service::CancellationToken;
 use service::server::HttpSettings;
 use tokio::sync::oneshot;
 
 use crate::blocking;
-use crate::settings::{AuthType, BaseUrl, FileBackend, Settings};
+use crate::settings::{AuthType, BaseUrl, FileBackend, OsImages, ReleaseImages, Settings};
 
 /// Speed-up over real time. At a hundred times real time an installation takes about 15 seconds, of which most is work of
 /// the server.
@@ -164,8 +165,22 @@ fn free_port() -> std::io::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// The settings of the rehearsal's server, by those of this one.
-pub(crate) fn settings(own: &Settings, schema: String, folder: std::path::PathBuf) -> Settings {
+/// The settings of the rehearsal's server, by those of this one, which has `offer`.
+pub(crate) fn settings(
+    own: &Settings,
+    offer: &Offer,
+    schema: String,
+    folder: std::path::PathBuf,
+) -> Settings {
+    // Simulated hosts run no images: none has to be found in a release, which needs the pull secret. The one of the
+    // release is in the same registry.
+    let default = offer.releases.iter().find(|release| release.default);
+    let release = default.or(offer.releases.first());
+    let release = release.map_or("", |release| release.url.as_str());
+    let component = |image: &String| {
+        let image = if image.is_empty() { release } else { image };
+        image.to_owned()
+    };
     Settings {
         api_listen_address: Ipv4Addr::LOCALHOST.into(),
         service_fqdn: String::new(),
@@ -181,6 +196,12 @@ pub(crate) fn settings(own: &Settings, schema: String, folder: std::path::PathBu
         archives_dir: None,
         archives_registry: None,
         content_registry: None,
+        release_images: ReleaseImages(offer.releases.clone()),
+        os_images: OsImages(offer.os_images.clone()),
+        os_images_file: None,
+        agent_docker_image: component(&own.agent_docker_image),
+        installer_image: component(&own.installer_image),
+        controller_image: component(&own.controller_image),
         cluster_monitor_interval: JUDGING,
         http: HttpSettings::default(),
         ..own.clone()

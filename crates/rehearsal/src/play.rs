@@ -73,7 +73,7 @@ async fn release(api: &InstallerApi, script: &Script) -> Result<String, Error> {
         .find(|(_, version)| version["default"] == true);
     let version = default.or_else(|| versions.iter().next_back());
     let version = version.map(|(name, _)| name.clone());
-    version.ok_or_else(|| Error::server("the server offers no release"))
+    version.ok_or_else(|| Error::server("the server offers no release: mirror one to its registry"))
 }
 
 /// One installation, in a task that outlives the caller to remove its records.

@@ -130,7 +130,7 @@ impl Jobs {
         })
         .await?;
         let folder = self.settings.work_dir.join("rehearsal");
-        let mut settings = rehearse::settings(&self.settings, schema, folder);
+        let mut settings = rehearse::settings(&self.settings, &self.offer.get(), schema, folder);
         if is_of_profile {
             settings = rehearse::settings_of_profile(settings);
         }

@@ -8,6 +8,7 @@ use model::jobs::{ArchiveList, Job, JobCreateParams, JobKind};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::offer::CurrentOffer;
 use super::registry_content::SiteContent;
 use crate::carry_in::CarryIn;
 use crate::db::jobs::{self, JobRunner};
@@ -28,6 +29,7 @@ pub(crate) struct Jobs {
     pub(super) db: Database,
     /// Rehearsals derive theirs.
     pub(super) settings: Arc<Settings>,
+    pub(super) offer: Arc<CurrentOffer>,
     pub(super) carry_in: CarryIn,
     pub(super) site_content: Arc<SiteContent>,
     archives_due: Notify,
@@ -39,12 +41,14 @@ impl Jobs {
     pub(super) fn new(
         db: Database,
         settings: Arc<Settings>,
+        offer: Arc<CurrentOffer>,
         carry_in: CarryIn,
         site_content: Arc<SiteContent>,
     ) -> Self {
         Self {
             db,
             settings,
+            offer,
             carry_in,
             site_content,
             archives_due: Notify::new(),

@@ -109,6 +109,20 @@ async fn complete_releases_of_the_registry_are_on_offer() {
         "{left_out}"
     );
 
+    // Rehearsals have the same releases, and need no login for them.
+    let rehearsal = json!({ "kind": "rehearsal", "rehearsal": { "profile": "sno" } });
+    let job = server.post("/v2/jobs", &rehearsal).await.expect(202);
+    let path = format!("/v2/jobs/{}", job["id"].as_str().unwrap());
+    server
+        .until("the rehearsal's end", async || {
+            let job = server.get(&path).await.expect(200);
+            match &job["rehearsal"]["verdict"] {
+                Value::String(verdict) if verdict == "installed, no mistakes" => Ok(()),
+                _ => Err(job),
+            }
+        })
+        .await;
+
     // Completed by a push, of which the registry reports the repository.
     registry.publish_components("4.18.9", &all()).await;
     notify(&server, "openshift/release").await;
