@@ -193,8 +193,12 @@ async function startOnce({ content = true }: SiteOptions): Promise<Site> {
     }
     const pidOf = (service: string) => (JSON.parse(readFileSync(stateFile, "utf8")) as State).pids[service];
     const state = JSON.parse(readFileSync(stateFile, "utf8")) as State;
-    // The services restart when the settings of the content appear.
-    if (content) await until("the content is served", up.log, () => hasVersions(state.ui_url));
+    if (content) {
+      await until("the release is on offer", up.log, () => hasVersions(state.ui_url));
+      // Its live image is there a moment later: an earlier boot of a machine is answered with 503.
+      const images = join(data, "image-service");
+      await until("the live image is there", up.log, () => existsSync(images) && readdirSync(images).some((name) => name.endsWith(".iso")));
+    }
     return {
       url: state.ui_url,
       pullSecret: pullSecret(state),
