@@ -24,7 +24,7 @@ mod tasks;
 use std::path::Path;
 use std::process::ExitCode;
 
-use preparation::{Confinement, RegistryAccess, RegistryMirrors, Signers};
+use preparation::{Confinement, RegistryAccess, Signers, SiteMirrors};
 use sandbox::{Launcher, SandboxLimits};
 use service::health::Health;
 use service::program::{self, ServerArgs, ServerSettings as _};
@@ -101,7 +101,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         settings.mirror_ca_path.as_path(),
         Path::new(preparation::SYSTEM_CA_BUNDLE),
     ];
-    let mirrors = RegistryMirrors::load(&settings.registries_conf_path, &bundles)
+    let mirrors = SiteMirrors::load(&settings.registries_conf_path, &bundles)
         .doing("reading REGISTRIES_CONF_PATH")?;
     let discovery = discovery::DiscoveryOptions {
         service_base_url: settings.callback_url(),
@@ -140,9 +140,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         signers,
         on_cache_event: measurements::count_cache_event,
     });
-    let mirrored = mirrors.iter().flat_map(|it| it.mirrors.sources());
-    let mirrored = mirrored.map(|source| source.location.to_owned());
-    let offer = CurrentOffer::new(settings.offer(mirrored), os_images_file);
+    let offer = CurrentOffer::new(settings.offer(), os_images_file, mirrors);
     Ok(App::new(settings, auth, store, discovery, install, offer))
 }
 

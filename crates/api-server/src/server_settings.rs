@@ -89,7 +89,7 @@ impl ServerSettings for Settings {
     }
 
     fn remarks(&self) -> Vec<Problem> {
-        let offer = self.offer(std::iter::empty());
+        let offer = self.offer();
         let missing = offer.missing_platform_versions();
         let remark = |(selector, version): (&str, &str)| {
             let text = format!(

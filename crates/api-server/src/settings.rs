@@ -515,7 +515,8 @@ service::settings! {
         /// First version whose discovery image applies nmstate configurations itself. Older ones, and infra-envs without
         /// a version, get keyfiles of NetworkManager.
         min_version_for_nmstate_service: FirstVersion = "4.18",
-        /// Registry mirrors, in the format of containers-registries.conf.
+        /// Registry mirrors, in the format of containers-registries.conf. Releases of CONTENT_REGISTRY need none: the
+        /// registry is known as the mirror of the repositories that they name.
         registries_conf_path: PathBuf = "/etc/containers/registries.conf",
         /// PEM file of the mirrors' certificate authorities.
         mirror_ca_path: PathBuf = "/etc/pki/ca-trust/extracted/pem/user-registry-ca-bundle.pem",
@@ -687,11 +688,9 @@ impl Settings {
 
 impl Settings {
     /// Installable releases and images. `mirrored` locations need no credentials in pull secrets.
-    pub(crate) fn offer(&self, mirrored: impl Iterator<Item = String>) -> rules::Offer {
+    pub(crate) fn offer(&self) -> rules::Offer {
         let mut platform_versions = self.openshift_versions.0.clone();
         platform_versions.extend(self.platform_versions.0.clone());
-        let mut public_registries = self.public_container_registries.0.clone();
-        public_registries.extend(mirrored);
         rules::Offer {
             releases: self.release_images.0.clone(),
             release_registries: self.release_image_registries.0.clone(),
@@ -699,7 +698,7 @@ impl Settings {
             platform_versions,
             ignored_versions: self.ignored_openshift_versions.0.clone(),
             components: self.components(),
-            public_registries,
+            public_registries: self.public_container_registries.0.clone(),
             ntp_default_server: self.ntp_default_server.clone(),
             image_service_url: self.image_service_base_url.0.clone(),
             two_nodes_with_arbiter: self.tna_clusters_support,

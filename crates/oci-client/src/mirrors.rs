@@ -155,6 +155,11 @@ impl Mirrors {
         })
     }
 
+    /// Whether an entry is for this name.
+    pub fn has_entry(&self, image: &Reference) -> bool {
+        self.entry(image).is_some()
+    }
+
     /// The references of an image, in order: those of its mirrors, and the one of its own location.
     ///
     /// Errors: Forbidden – every location is blocked; Invalid – a location that does not fit this name.

@@ -10,9 +10,9 @@ use crate::context::{InstallContext, PreparationInput};
 ///
 /// Errors: `Invalid` – a member that the installer needs is missing, or the overrides do not fit.
 pub fn build(ctx: &InstallContext, input: &PreparationInput) -> Result<String, Error> {
-    let mirrors = ctx.options().registry.mirrors.as_ref();
+    let mirrors = ctx.options().registry.mirrors.get();
     let sources: Vec<ImageMirror> = mirrors
-        .into_iter()
+        .iter()
         .flat_map(|mirrors| mirrors.mirrors.sources())
         .filter(|source| !source.mirrors.is_empty())
         .map(|source| ImageMirror {
@@ -21,6 +21,7 @@ pub fn build(ctx: &InstallContext, input: &PreparationInput) -> Result<String, E
         })
         .collect();
     let trust_bundles: Vec<String> = mirrors
+        .as_ref()
         .and_then(|mirrors| mirrors.ca_bundle.clone())
         .into_iter()
         .chain(

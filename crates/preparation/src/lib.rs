@@ -39,7 +39,7 @@ pub use failure::PreparationFailure;
 pub use install_config::build as install_config;
 pub use installer_cache::InstallerCacheEvent;
 pub use manifests::check_patch;
-pub use mirrors::{RegistryMirrors, SYSTEM_CA_BUNDLE};
+pub use mirrors::{RegistryMirrors, SYSTEM_CA_BUNDLE, SiteMirrors};
 pub use nodes::{IPV6_SETTINGS, file_name};
 pub use prepare::prepare;
 pub use registry::RegistryAccess;

@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
 use crate::failure::{PreparationFailure, blocking};
-use crate::mirrors::RegistryMirrors;
+use crate::mirrors::SiteMirrors;
 
 /// Image access with a cluster's pull secret.
 pub(crate) struct Images {
@@ -36,15 +36,13 @@ impl Images {
         access: &RegistryAccess,
         pull_secret: &SecretString,
     ) -> Result<Self, PreparationFailure> {
-        let (mirrors, bundle) = match &access.mirrors {
-            Some(it) => (it.mirrors.clone(), it.ca_bundle.as_ref()),
-            None => (Mirrors::default(), None),
-        };
+        let mirrors = access.mirrors.get();
         let mut ca = access.ca_pem.clone().unwrap_or_default();
-        if let Some(bundle) = bundle {
+        if let Some(bundle) = mirrors.as_ref().and_then(|it| it.ca_bundle.as_ref()) {
             ca.push(b'\n');
             ca.extend_from_slice(bundle.as_bytes());
         }
+        let mirrors = mirrors.map(|it| it.mirrors.clone()).unwrap_or_default();
         let client = Client::new(ClientOptions {
             credentials: Credentials::from_pull_secret(pull_secret.expose_secret())?,
             ca_pem: Some(ca).filter(|ca| !ca.trim_ascii().is_empty()),
@@ -218,6 +216,6 @@ pub struct RegistryAccess {
     pub ca_pem: Option<Vec<u8>>,
     /// `SKIP_CERT_VERIFICATION`.
     pub insecure: bool,
-    /// Registry mirrors, if configured.
-    pub mirrors: Option<RegistryMirrors>,
+    /// Registry mirrors.
+    pub mirrors: SiteMirrors,
 }

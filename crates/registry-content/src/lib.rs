@@ -9,9 +9,11 @@ mod places;
 mod read;
 mod tag;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-pub use offered::{offered_releases, os_images, release_images};
+pub use offered::{mirrors, offered_releases, os_images, release_images};
 pub use places::places;
 pub use read::ContentReader;
 
@@ -45,6 +47,18 @@ pub struct HeldRelease {
     pub missing: Vec<MissingImage>,
     /// Live images of its operating system.
     pub boot_images: Vec<HeldBootImage>,
+    /// Repositories that its payload names, each with the one in the registry that has its images.
+    pub mirrors: BTreeSet<HeldMirror>,
+}
+
+/// A repository, and its mirror. Each is `HOST/REPOSITORY`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldMirror {
+    /// As the payload names it.
+    pub source: String,
+    /// In the registry.
+    pub mirror: String,
 }
 
 /// An image of a release that the registry lacks.

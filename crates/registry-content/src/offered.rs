@@ -1,13 +1,13 @@
 //! The lists that settings would have, from the content of a registry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::versions::{
     CpuArchitecture, OfferedRelease, OsImage, ReleaseImage, ReleaseSupportLevel,
 };
 use semver::Version;
 
-use crate::{HeldRelease, RegistryContent};
+use crate::{HeldMirror, HeldRelease, RegistryContent};
 
 impl HeldRelease {
     fn number(&self) -> Option<Version> {
@@ -111,6 +111,18 @@ pub fn os_images(content: &RegistryContent) -> Vec<OsImage> {
         }
     }
     newest.into_values().map(|(_, image)| image).collect()
+}
+
+/// The mirrors of all complete releases, by the repository that they replace.
+pub fn mirrors(content: &RegistryContent) -> BTreeMap<String, BTreeSet<String>> {
+    let mut mirrors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for release in content.releases.iter().filter(|it| it.is_complete()) {
+        for HeldMirror { source, mirror } in &release.mirrors {
+            let of_source = mirrors.entry(source.clone()).or_default();
+            of_source.insert(mirror.clone());
+        }
+    }
+    mirrors
 }
 
 #[cfg(test)]

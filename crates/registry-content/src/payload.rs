@@ -1,5 +1,7 @@
 //! Reading of one payload: its images, its architectures, its boot images.
 
+use std::collections::BTreeSet;
+
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use model::release_payload::{BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences};
@@ -10,7 +12,7 @@ use oci_client::image::{self, FileContent, FileVisitor, visit_files};
 use serde_json::Value;
 
 use crate::places::places;
-use crate::{HeldBootImage, HeldRelease, MissingImage};
+use crate::{HeldBootImage, HeldMirror, HeldRelease, MissingImage};
 
 /// Label with the version.
 const RELEASE: &str = "io.openshift.release";
@@ -68,6 +70,15 @@ impl FileVisitor for PayloadFiles {
     }
 }
 
+/// Images of a release after a search.
+#[derive(Debug, Default)]
+pub(crate) struct SoughtImages {
+    /// Those that are in none of their places.
+    pub(crate) missing: Vec<MissingImage>,
+    /// Places of the others.
+    pub(crate) mirrors: BTreeSet<HeldMirror>,
+}
+
 /// Reader of payloads in one registry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PayloadReader<'a> {
@@ -118,7 +129,13 @@ impl PayloadReader<'_> {
             let reason = format!("a name or a reference in it is longer than {TEXT_BYTES} bytes");
             return Err(wrong(candidate, &reason));
         }
-        let missing = self.missing(candidate, &references).await?;
+        let images = references.images.iter();
+        let images = images.map(|(component, image)| MissingImage {
+            component: component.clone(),
+            image: image.clone(),
+        });
+        let SoughtImages { missing, mirrors } =
+            self.sought(&candidate.image, images.collect()).await?;
         let stream = match files.boot_images {
             Some(yaml) => default_stream(&yaml).map_err(|why| wrong(candidate, &why))?,
             None => Value::Null,
@@ -134,6 +151,7 @@ impl PayloadReader<'_> {
             images: references.images.len(),
             missing,
             boot_images,
+            mirrors,
         })
     }
 
@@ -183,36 +201,29 @@ impl PayloadReader<'_> {
         visit_files(self.client, image, layers, wanted, PayloadFiles::default()).await
     }
 
-    /// The images that are in none of their places.
-    async fn missing(
-        &self,
-        candidate: &Candidate,
-        references: &ImageReferences,
-    ) -> Result<Vec<MissingImage>, Error> {
-        let images = references.images.iter();
-        let images = images.map(|(component, image)| MissingImage {
-            component: component.clone(),
-            image: image.clone(),
-        });
-        self.still_missing(&candidate.image, images.collect()).await
-    }
-
-    /// Those of `images` that are in none of their places.
-    pub(crate) async fn still_missing(
+    /// Looks for images of a release in all their places.
+    pub(crate) async fn sought(
         &self,
         release: &Reference,
         images: Vec<MissingImage>,
-    ) -> Result<Vec<MissingImage>, Error> {
+    ) -> Result<SoughtImages, Error> {
         let look = |one: MissingImage| async move {
             let place = self.place(&one.image, release).await?;
-            Ok::<_, Error>(place.is_none().then_some(one))
+            Ok::<_, Error>((one, place))
         };
         let looked: Vec<_> = images.into_iter().map(look).collect();
-        let found: Vec<Option<MissingImage>> = stream::iter(looked)
+        let looked: Vec<_> = stream::iter(looked)
             .buffered(CONCURRENT)
             .try_collect()
             .await?;
-        Ok(found.into_iter().flatten().collect())
+        let mut sought = SoughtImages::default();
+        for (image, place) in looked {
+            match place {
+                Some(place) => sought.mirrors.extend(mirror(&image.image, &place)),
+                None => sought.missing.push(image),
+            }
+        }
+        Ok(sought)
     }
 
     /// The first place of an image that has it.
@@ -274,6 +285,16 @@ pub(crate) fn is_closed(error: &Error) -> bool {
         error,
         Error::Unauthenticated { .. } | Error::Forbidden { .. }
     )
+}
+
+/// The mirror that has an image in this place; none if it is the image's own.
+fn mirror(image: &str, place: &Reference) -> Option<HeldMirror> {
+    let source = image.parse::<Reference>().ok()?.without_version();
+    let mirror = place.without_version();
+    (source != mirror).then(|| HeldMirror {
+        source: source.to_string(),
+        mirror: mirror.to_string(),
+    })
 }
 
 fn wrong(candidate: &Candidate, reason: &str) -> Error {

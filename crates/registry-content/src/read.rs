@@ -139,8 +139,8 @@ impl ContentReader {
             Some(known) if known.missing.is_empty() => Ok(known.clone()),
             Some(known) => {
                 let missing = known.missing.clone();
-                let missing = reader.still_missing(&candidate.image, missing).await?;
-                if missing == known.missing {
+                let sought = reader.sought(&candidate.image, missing).await?;
+                if sought.missing == known.missing {
                     return Ok(known.clone());
                 }
                 // Its boot images may be there now.

@@ -6,7 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use concurrency::{BoxError, WatchedFile};
 use model::Error;
 use model::versions::{AddedOsImage, OsImage, ReleaseImage};
-use registry_content::{RegistryContent, os_images, release_images};
+use preparation::SiteMirrors;
+use registry_content::{RegistryContent, mirrors, os_images, release_images};
 use rules::Offer;
 use service::CancellationToken;
 
@@ -20,6 +21,7 @@ pub(crate) type OsImagesFile = WatchedFile<Vec<OsImage>>;
 pub(crate) struct CurrentOffer {
     images: RwLock<OfferedImages>,
     file: Option<OsImagesFile>,
+    mirrors: SiteMirrors,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,8 @@ struct OfferedImages {
     added_os_images: Option<Vec<AddedOsImage>>,
     /// Of the registry.
     content: RegistryContent,
+    /// Repositories that have mirrors.
+    mirrored: Vec<String>,
     /// All of them.
     offer: Arc<Offer>,
 }
@@ -50,9 +54,12 @@ impl OfferedImages {
         releases.extend_from_slice(&self.added_releases);
         let mut os_images = self.own.os_images.clone();
         os_images.extend(self.other_os_images().into_iter().map(|other| other.image));
+        let mut public_registries = self.own.public_registries.clone();
+        public_registries.extend_from_slice(&self.mirrored);
         self.offer = Arc::new(Offer {
             releases,
             os_images,
+            public_registries,
             ..self.own.clone()
         });
     }
@@ -87,18 +94,21 @@ impl OfferedImages {
 }
 
 impl CurrentOffer {
-    /// The images of `file`, if there is one, replace those of `offer`.
-    pub(crate) fn new(offer: Offer, file: Option<OsImagesFile>) -> Self {
-        let images = OfferedImages {
+    /// The images of `file`, if there is one, replace those of `offer`. Those that have mirrors need no pull secret.
+    pub(crate) fn new(offer: Offer, file: Option<OsImagesFile>, mirrors: SiteMirrors) -> Self {
+        let mut images = OfferedImages {
             offer: Arc::new(offer.clone()),
             own: offer,
             added_releases: Vec::new(),
             added_os_images: None,
             content: RegistryContent::default(),
+            mirrored: sources(&mirrors),
         };
+        images.combine();
         Self {
             images: RwLock::new(images),
             file,
+            mirrors,
         }
     }
 
@@ -132,9 +142,22 @@ impl CurrentOffer {
 
     /// Offers the content of the registry, as far as the settings list nothing else.
     pub(super) fn set_content(&self, content: &RegistryContent) {
-        if self.images().content != *content {
-            self.change(|images| images.content = content.clone());
+        if self.images().content == *content {
+            return;
         }
+        // Before the releases, whose images are there.
+        if let Err(error) = self.mirrors.set_found(&mirrors(content)) {
+            let error = error.chain();
+            tracing::warn!(
+                error,
+                "the file of REGISTRIES_CONF_PATH stays alone: write its entries as [[registry]], else it has to name \
+                 the registry of the site as a mirror"
+            );
+        }
+        self.change(|images| {
+            images.content = content.clone();
+            images.mirrored = sources(&self.mirrors);
+        });
     }
 
     /// The OS images of the registry that are on offer.
@@ -179,6 +202,13 @@ impl CurrentOffer {
             }
         }
     }
+}
+
+/// Repositories, or longer locations, that have mirrors.
+fn sources(mirrors: &SiteMirrors) -> Vec<String> {
+    let mirrors = mirrors.get();
+    let sources = mirrors.iter().flat_map(|it| it.mirrors.sources());
+    sources.map(|source| source.location.to_owned()).collect()
 }
 
 /// The file, whose images become those of the settings; none if none is set.

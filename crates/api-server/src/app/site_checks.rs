@@ -90,7 +90,7 @@ impl SiteChecks {
         let access = &self.registry;
         let mut ca = access.ca_pem.clone().unwrap_or_default();
         let mut mirrors = oci_client::Mirrors::default();
-        if let Some(found) = &access.mirrors {
+        if let Some(found) = access.mirrors.get() {
             ca.push(b'\n');
             ca.extend_from_slice(found.ca_bundle.as_deref().unwrap_or_default().as_bytes());
             mirrors = found.mirrors.clone();

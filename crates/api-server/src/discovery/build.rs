@@ -180,7 +180,7 @@ fn trust(
             &infra_env.additional_trust_bundle,
         ));
     }
-    if let Some(mirrors) = &ctx.mirrors {
+    if let Some(mirrors) = ctx.mirrors.get() {
         config = config.file(IgnitionFile::text(
             "/etc/containers/registries.conf",
             READABLE,

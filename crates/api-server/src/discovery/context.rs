@@ -5,7 +5,7 @@ use std::time::Duration;
 use rules::versions::offer::NMSTATE_SERVICE_FROM;
 use secrecy::SecretString;
 
-use preparation::RegistryMirrors;
+use preparation::SiteMirrors;
 
 /// Secrets in a discovery ignition.
 #[derive(Debug, Clone)]
@@ -25,8 +25,8 @@ pub struct DiscoveryOptions {
     pub insecure: bool,
     /// Content of `SERVICE_CA_CERT_PATH`.
     pub service_ca: Option<String>,
-    /// Registry mirrors, if configured.
-    pub mirrors: Option<RegistryMirrors>,
+    /// Registry mirrors.
+    pub mirrors: SiteMirrors,
     /// `AGENT_TIMEOUT_START`.
     pub agent_start_timeout: Duration,
     /// `FORCE_INSECURE_POLICY_JSON`.
@@ -41,7 +41,7 @@ impl Default for DiscoveryOptions {
             service_base_url: "http://127.0.0.1:8090".to_owned(),
             insecure: false,
             service_ca: None,
-            mirrors: None,
+            mirrors: SiteMirrors::default(),
             agent_start_timeout: Duration::from_mins(3),
             insecure_policy: false,
             nmstate_service_from: NMSTATE_SERVICE_FROM.to_owned(),

@@ -1,7 +1,7 @@
 use ignition::Mode;
 use model::ids::InfraEnvId;
 use model::network::Proxy;
-use preparation::RegistryMirrors;
+use preparation::SiteMirrors;
 use secrecy::SecretString;
 use uuid::Uuid;
 
@@ -164,7 +164,7 @@ fn keys_sources_and_mirrors_are_written() {
     infra_env.additional_trust_bundle = "BUNDLE".to_owned();
     let conf = "[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"registry.lab:5000\"\n";
     let ctx = DiscoveryOptions {
-        mirrors: Some(RegistryMirrors::parse(conf, Some("CA".to_owned())).unwrap()),
+        mirrors: SiteMirrors::parse(conf, Some("CA".to_owned())).unwrap(),
         insecure_policy: true,
         ..context()
     };

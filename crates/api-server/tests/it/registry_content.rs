@@ -163,3 +163,47 @@ async fn events_of_nobody_are_harmless() {
     notify(&server, "openshift/release-images").await;
     until_versions(&server, &["4.18.7"]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_and_clusters_pull_a_mirrored_release_from_the_registry() {
+    let source = "quay.example/okd/content";
+    let registry = SiteRegistry::start().await;
+    registry.publish_mirrored("4.18.7", &all(), source).await;
+    registry.publish_components("4.18.7", &all()).await;
+    let server = Server::with(reading(&registry)).await;
+    until_versions(&server, &["4.18.7"]).await;
+    // Its pull secret knows neither registry.
+    let cluster = server.cluster(json!({ "openshift_version": "4.18" })).await;
+    let infra_env = server.infra_env(Some(&cluster)).await;
+    let mirror = format!("{}/openshift/release", registry.address);
+
+    let path = format!("/v2/clusters/{cluster}/install-config");
+    let config = server.get(&path).await.expect(200);
+    let config = config.as_str().unwrap();
+    let config: Value = serde_json::from_str(config).unwrap();
+    assert_eq!(
+        config["imageDigestSources"],
+        json!([{ "source": source, "mirrors": [mirror] }])
+    );
+
+    let path = format!("/v2/infra-envs/{infra_env}/downloads/files?file_name=discovery.ign");
+    let ignition = server.get(&path).await.expect(200);
+    let files = ignition["storage"]["files"].as_array().unwrap();
+    let conf = files
+        .iter()
+        .find(|file| file["path"] == "/etc/containers/registries.conf")
+        .unwrap();
+    let conf = conf["contents"]["source"].as_str().unwrap();
+    let conf = conf.replace("%3A", ":");
+    assert!(conf.contains(source) && conf.contains(&mirror), "{conf}");
+
+    // The same after a restart, without the registry.
+    let change = reading(&registry);
+    registry.stop().await;
+    let server = server.restart_with(change).await;
+    until_versions(&server, &["4.18.7"]).await;
+    assert_eq!(
+        server.get(&path).await.expect(200)["storage"],
+        ignition["storage"]
+    );
+}

@@ -77,10 +77,21 @@ impl SiteRegistry {
 
     /// Publishes the payload of a release that names the images of each installation and `names`; no component.
     pub(crate) async fn publish(&self, version: &str, names: &[&str]) {
+        self.publish_payload(version, names, |name| self.component(version, name))
+            .await;
+    }
+
+    /// Publishes the payload of a release as [`Self::publish`] does, with references as a mirrored one has: to images of
+    /// `repository`, which is in another registry.
+    pub(crate) async fn publish_mirrored(&self, version: &str, names: &[&str], repository: &str) {
+        let digest = oci::Digest::sha256(Self::component_manifest().digested());
+        self.publish_payload(version, names, |_| format!("{repository}@{digest}"))
+            .await;
+    }
+
+    async fn publish_payload(&self, version: &str, names: &[&str], image: impl Fn(&str) -> String) {
         let names = NEEDED.iter().chain(names);
-        let images: Vec<_> = names
-            .map(|name| (*name, self.component(version, name)))
-            .collect();
+        let images: Vec<_> = names.map(|name| (*name, image(name))).collect();
         let images: Vec<_> = images
             .iter()
             .map(|(name, it)| (*name, it.as_str()))
@@ -93,10 +104,7 @@ impl SiteRegistry {
 
     /// Publishes the components of a release.
     pub(crate) async fn publish_components(&self, version: &str, names: &[&str]) {
-        let kind = "application/vnd.oci.image.index.v1+json";
-        let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [] });
-        let index = index.to_string().into_bytes();
-        let manifest = oci::Manifest::parse(index.into(), Some(kind)).unwrap();
+        let manifest = Self::component_manifest();
         for name in NEEDED.iter().chain(names) {
             let image = self.component(version, name).parse().unwrap();
             Self::client()
@@ -104,6 +112,13 @@ impl SiteRegistry {
                 .await
                 .unwrap();
         }
+    }
+
+    fn component_manifest() -> oci::Manifest {
+        let kind = "application/vnd.oci.image.index.v1+json";
+        let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [] });
+        let index = index.to_string().into_bytes();
+        oci::Manifest::parse(index.into(), Some(kind)).unwrap()
     }
 
     /// Settings that name no images of hosts, and these releases.

@@ -14,7 +14,7 @@ use model::network::{
 };
 use preparation::{
     Confinement, InstallContext, InstallOptions, PreparationFailure, PreparationInput,
-    PreparationOutcome, RegistryAccess, RegistryMirrors, file_name, prepare,
+    PreparationOutcome, RegistryAccess, SiteMirrors, file_name, prepare,
 };
 use rules::HostState;
 use rules::InstallationPolicy;
@@ -106,7 +106,7 @@ pub(crate) fn options(store: FileStore, registry: &Registry) -> InstallOptions {
         registry: RegistryAccess {
             ca_pem: Some(registry.ca.clone()),
             insecure: false,
-            mirrors: None,
+            mirrors: SiteMirrors::default(),
         },
         confinement: Confinement {
             launcher: Launcher::at(Path::new(env!("CARGO_BIN_EXE_sandbox-launcher"))),
@@ -351,7 +351,7 @@ async fn mirrors_stand_in_for_where_the_release_came_from() {
     );
     let bundle = String::from_utf8(world.registry.ca.clone()).unwrap();
     options.registry.ca_pem = None;
-    options.registry.mirrors = Some(RegistryMirrors::parse(&conf, Some(bundle)).unwrap());
+    options.registry.mirrors = SiteMirrors::parse(&conf, Some(bundle)).unwrap();
     let mut input = world.input();
     let there = format!("{}/ocp", world.registry.address);
     let release = world
@@ -410,7 +410,7 @@ async fn a_silent_registry_delays_only_its_own_preparations() {
     let conf = format!(
         "[[registry]]\nlocation = \"{address}/ocp/installer\"\n[[registry.mirror]]\nlocation = \"{silent}/installer\"\n",
     );
-    options.registry.mirrors = Some(RegistryMirrors::parse(&conf, None).unwrap());
+    options.registry.mirrors = SiteMirrors::parse(&conf, None).unwrap();
     let ctx = InstallContext::new(options);
     let slow = tokio::spawn({
         let (ctx, input) = (ctx.clone(), world.input());
