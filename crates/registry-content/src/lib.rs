@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use offered::{mirrors, offered_releases, os_images, release_images};
 pub use places::places;
-pub use read::ContentReader;
+pub use read::{ContentReader, EarlierReadings};
 
 /// Releases of a registry, ordered by version, architecture and reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Reading of a registry: all repositories, or those that changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
@@ -16,6 +17,8 @@ use crate::{HeldRelease, RegistryContent, RejectedImage};
 const CONCURRENT: usize = 8;
 /// Pages of tags that a repository of releases has at most.
 const TAG_PAGES: usize = 100;
+/// Readings by turns of which one asks for a thing that nothing says to have changed: with one an hour, every two days.
+const ROUND: u64 = 48;
 /// Candidates of a registry at most, the newest ones. A release has one for each architecture.
 const MAX_CANDIDATES: usize = 1_000;
 
@@ -30,21 +33,73 @@ pub struct ContentReader {
     pub namespace: String,
 }
 
+/// Earlier readings of a registry: spares most of the next one.
+#[derive(Debug, Default)]
+pub struct EarlierReadings {
+    /// Number of readings.
+    count: u64,
+    /// Repositories without tags of releases.
+    plain: BTreeSet<String>,
+}
+
+impl EarlierReadings {
+    /// These repositories have changed.
+    pub fn forget<'a>(&mut self, repositories: impl IntoIterator<Item = &'a String>) {
+        for repository in repositories {
+            self.plain.remove(repository);
+        }
+    }
+
+    /// Whether the next reading asks for it, although nothing says that it has changed: the first one for all.
+    fn is_due(&self, name: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        self.count == 0 || hasher.finish() % ROUND == self.count % ROUND
+    }
+}
+
+/// Repositories of the releases, and of the images that are left out.
+fn repositories(content: &RegistryContent) -> BTreeSet<String> {
+    let images = content.releases.iter().map(|release| &release.image);
+    let images = images.chain(content.rejected.iter().map(|image| &image.image));
+    let of = |image: &String| Some(image.parse::<Reference>().ok()?.repository.to_string());
+    images.filter_map(of).collect()
+}
+
 impl ContentReader {
-    /// Reads the registry. Releases in `known` are not read again while their tags have the same digest; the images that
-    /// they lack are looked for again, and rejected images are read again.
+    /// Reads the registry: repositories that are new or have releases, and by turns those without any. Releases in `known`
+    /// are not read again while their tags have the same digest, for which by turns is asked, too; the images that they
+    /// lack are looked for each time.
     ///
     /// Errors: those of the registry.
-    pub async fn read(&self, known: &RegistryContent) -> Result<RegistryContent, Error> {
+    pub async fn read(
+        &self,
+        known: &RegistryContent,
+        earlier: &mut EarlierReadings,
+    ) -> Result<RegistryContent, Error> {
         let host = self.registry.to_string();
-        let mut repositories = self.client.catalog(&host).await?;
-        repositories.retain(|name| self.is_inside(name));
-        let known = RegistryContent {
-            rejected: Vec::new(),
-            ..known.clone()
+        let mut all = self.client.catalog(&host).await?;
+        all.retain(|name| self.is_inside(name));
+        let all: BTreeSet<String> = all.into_iter().collect();
+        let held = repositories(known);
+        let is_asked = |name: &&String| {
+            !earlier.plain.contains(*name) || held.contains(*name) || earlier.is_due(name)
         };
-        self.read_repositories(&known, &repositories.into_iter().collect())
-            .await
+        let asked: BTreeSet<String> = all.iter().filter(is_asked).cloned().collect();
+        let candidates = self.all_candidates(&asked).await?;
+        let mut known = known.clone();
+        known.rejected.retain(|it| !earlier.is_due(&it.image));
+        let is_due = |image: &Reference| earlier.is_due(&image.to_string());
+        let content = self.content(&known, candidates.clone(), is_due).await?;
+        let of_releases = candidates
+            .iter()
+            .map(|(_, it)| it.image.repository.to_string());
+        let of_releases: BTreeSet<String> = of_releases.collect();
+        *earlier = EarlierReadings {
+            count: earlier.count + 1,
+            plain: &all - &of_releases,
+        };
+        Ok(content)
     }
 
     /// Reads these repositories alone; releases of others stay as they are known, but for the images that they lack.
@@ -55,14 +110,12 @@ impl ContentReader {
         known: &RegistryContent,
         changed: &BTreeSet<String>,
     ) -> Result<RegistryContent, Error> {
-        let mut repositories: BTreeSet<String> = changed.clone();
-        repositories.retain(|name| self.is_inside(name));
-        let own = known.releases.iter().map(|release| &release.image);
-        let own = own.chain(known.rejected.iter().map(|image| &image.image));
-        let of = |image: &String| Some(image.parse::<Reference>().ok()?.repository.to_string());
-        let others: BTreeSet<String> = own.filter_map(of).collect();
-        repositories.extend(others);
-        self.read_repositories(known, &repositories).await
+        let mut asked: BTreeSet<String> = changed.clone();
+        asked.retain(|name| self.is_inside(name));
+        asked.extend(repositories(known));
+        let candidates = self.all_candidates(&asked).await?;
+        let has_changed = |image: &Reference| changed.contains(&image.repository.to_string());
+        self.content(known, candidates, has_changed).await
     }
 
     fn is_inside(&self, repository: &str) -> bool {
@@ -70,11 +123,10 @@ impl ContentReader {
         self.namespace.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    async fn read_repositories(
+    async fn all_candidates(
         &self,
-        known: &RegistryContent,
         repositories: &BTreeSet<String>,
-    ) -> Result<RegistryContent, Error> {
+    ) -> Result<Vec<(Version, Candidate)>, Error> {
         let listed = repositories.iter().map(|name| self.candidates(name));
         let listed: Vec<_> = listed.collect();
         let listed: Vec<Vec<_>> = stream::iter(listed)
@@ -85,31 +137,47 @@ impl ContentReader {
         candidates.sort_by(|a, b| (&b.0, &b.1.image).cmp(&(&a.0, &a.1.image)));
         candidates.truncate(MAX_CANDIDATES);
         candidates.reverse();
-        let known_releases: BTreeMap<&str, &HeldRelease> = known
-            .releases
-            .iter()
-            .map(|release| (release.image.as_str(), release))
-            .collect();
+        Ok(candidates)
+    }
+
+    /// The content, if `candidates` are all. A known digest is believed, but for those that are `due`.
+    async fn content(
+        &self,
+        known: &RegistryContent,
+        candidates: Vec<(Version, Candidate)>,
+        is_due: impl Fn(&Reference) -> bool,
+    ) -> Result<RegistryContent, Error> {
+        let releases = known.releases.iter();
+        let releases = releases.map(|release| (release.image.as_str(), release));
+        let releases: BTreeMap<&str, &HeldRelease> = releases.collect();
+        let rejected = known.rejected.iter();
+        let rejected = rejected.map(|rejected| (rejected.image.as_str(), rejected));
+        let rejected: BTreeMap<&str, &RejectedImage> = rejected.collect();
         let mut content = RegistryContent::default();
         let mut seen = BTreeSet::new();
         for (_, mut candidate) in candidates {
-            let digest = self.client.manifest_digest(&candidate.image).await?;
-            // Deleted meanwhile.
-            let Some(digest) = digest else { continue };
-            candidate.digest = digest.to_string();
+            let image = candidate.image.to_string();
+            let release = releases.get(image.as_str()).copied();
+            let reject = rejected.get(image.as_str()).copied();
+            let digest = release.map(|it| &it.digest).or(reject.map(|it| &it.digest));
+            candidate.digest = match digest.filter(|_| !is_due(&candidate.image)) {
+                Some(digest) => digest.clone(),
+                None => match self.client.manifest_digest(&candidate.image).await? {
+                    Some(digest) => digest.to_string(),
+                    // Deleted meanwhile.
+                    None => continue,
+                },
+            };
             // A release in two namespaces is one.
             if !seen.insert((candidate.digest.clone(), candidate.architecture.to_string())) {
                 continue;
             }
-            let image = candidate.image.to_string();
-            let before = known_releases.get(image.as_str());
-            let before = before.filter(|release| release.digest == candidate.digest);
-            let rejected = |it: &&RejectedImage| it.image == image && it.digest == candidate.digest;
-            if let Some(rejected) = known.rejected.iter().find(rejected) {
-                content.rejected.push(rejected.clone());
+            if let Some(reject) = reject.filter(|it| it.digest == candidate.digest) {
+                content.rejected.push(reject.clone());
                 continue;
             }
-            match self.release(&candidate, before.copied()).await {
+            let release = release.filter(|release| release.digest == candidate.digest);
+            match self.release(&candidate, release).await {
                 Ok(release) => content.releases.push(release),
                 // Of this image alone; the registry answers.
                 Err(error @ (Error::Invalid { .. } | Error::NotFound { .. })) => {

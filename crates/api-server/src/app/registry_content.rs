@@ -9,7 +9,7 @@ use std::time::Duration;
 use doctor::ContentReport;
 use model::Error;
 use preparation::RegistryAccess;
-use registry_content::{ContentReader, RegistryContent};
+use registry_content::{ContentReader, EarlierReadings, RegistryContent};
 use sqlx::Connection as _;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -26,27 +26,30 @@ pub(crate) const CHANGED_REPOSITORIES: usize = 1_000;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Parts of the registry that have to be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum UnreadContent {
-    All,
-    Repositories(BTreeSet<String>),
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct UnreadContent {
+    /// All repositories; none is left out because of an earlier reading.
+    everything: bool,
+    /// Those that may have changed without a notification.
+    unreported: bool,
+    repositories: BTreeSet<String>,
 }
 
 impl UnreadContent {
-    fn nothing() -> Self {
-        Self::Repositories(BTreeSet::new())
+    fn everything() -> Self {
+        Self {
+            everything: true,
+            ..Self::default()
+        }
     }
 
-    /// Adds parts; more than [`CHANGED_REPOSITORIES`] are all.
+    /// Adds parts; more repositories than [`CHANGED_REPOSITORIES`] are everything.
     fn add(&mut self, more: Self) {
-        match (&mut *self, more) {
-            (Self::Repositories(known), Self::Repositories(names)) => {
-                known.extend(names);
-                if known.len() > CHANGED_REPOSITORIES {
-                    *self = Self::All;
-                }
-            }
-            _ => *self = Self::All,
+        self.everything |= more.everything;
+        self.unreported |= more.unreported;
+        self.repositories.extend(more.repositories);
+        if self.repositories.len() > CHANGED_REPOSITORIES {
+            *self = Self::everything();
         }
     }
 }
@@ -60,6 +63,7 @@ pub(crate) struct SiteContent {
     source: Option<PublicationTarget>,
     unread: Mutex<UnreadContent>,
     due: Notify,
+    earlier: tokio::sync::Mutex<EarlierReadings>,
 }
 
 impl SiteContent {
@@ -81,8 +85,9 @@ impl SiteContent {
             db,
             offer,
             source,
-            unread: Mutex::new(UnreadContent::All),
+            unread: Mutex::new(UnreadContent::everything()),
             due: Notify::new(),
+            earlier: tokio::sync::Mutex::default(),
         }
     }
 
@@ -102,14 +107,24 @@ impl SiteContent {
 
     /// The whole registry has to be read.
     pub(crate) fn has_changed(&self) {
-        *self.unread() = UnreadContent::All;
+        self.unread().add(UnreadContent::everything());
         self.due.notify_one();
+    }
+
+    /// It may have changed without a notification.
+    pub(crate) fn may_have_changed(&self) {
+        self.unread().add(UnreadContent {
+            unreported: true,
+            ..UnreadContent::default()
+        });
     }
 
     /// These repositories have changed.
     pub(crate) fn have_changed(&self, repositories: impl Iterator<Item = String>) {
-        let names = repositories.take(CHANGED_REPOSITORIES + 1).collect();
-        self.unread().add(UnreadContent::Repositories(names));
+        self.unread().add(UnreadContent {
+            repositories: repositories.take(CHANGED_REPOSITORIES + 1).collect(),
+            ..UnreadContent::default()
+        });
         self.due.notify_one();
     }
 
@@ -120,8 +135,8 @@ impl SiteContent {
         let Some(source) = &self.source else {
             return Ok(());
         };
-        let unread = std::mem::replace(&mut *self.unread(), UnreadContent::nothing());
-        if unread == UnreadContent::nothing() {
+        let unread = std::mem::take(&mut *self.unread());
+        if unread == UnreadContent::default() {
             return Ok(());
         }
         let read = self.read_alone(source, &unread).await;
@@ -157,7 +172,7 @@ impl SiteContent {
                 let known = self.stored().await?;
                 let known = known.filter(|stored| stored.registry == source.name());
                 let known = known.map(|stored| stored.content).unwrap_or_default();
-                let content = read_parts(source, &known, unread).await?;
+                let content = self.read_parts(source, &known, unread).await?;
                 self.store(source, &content).await?;
                 Ok(true)
             };
@@ -168,6 +183,29 @@ impl SiteContent {
         // Closing releases the lock.
         let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
         read
+    }
+
+    /// Reads those parts of the registry.
+    async fn read_parts(
+        &self,
+        source: &PublicationTarget,
+        known: &RegistryContent,
+        unread: &UnreadContent,
+    ) -> Result<RegistryContent, Error> {
+        let target = source.open()?;
+        let reader = ContentReader {
+            client: target.client,
+            registry: target.registry,
+            namespace: target.namespace,
+        };
+        let mut earlier = self.earlier.lock().await;
+        earlier.forget(&unread.repositories);
+        if unread.everything {
+            *earlier = EarlierReadings::default();
+        } else if !unread.unreported {
+            return reader.read_changed(known, &unread.repositories).await;
+        }
+        reader.read(known, &mut earlier).await
     }
 
     async fn stored(&self) -> Result<Option<StoredContent>, Error> {
@@ -236,42 +274,22 @@ impl SiteContent {
     }
 }
 
-/// Reads those parts of the registry.
-async fn read_parts(
-    source: &PublicationTarget,
-    known: &RegistryContent,
-    unread: &UnreadContent,
-) -> Result<RegistryContent, Error> {
-    let target = source.open()?;
-    let reader = ContentReader {
-        client: target.client,
-        registry: target.registry,
-        namespace: target.namespace,
-    };
-    match unread {
-        UnreadContent::All => reader.read(known).await,
-        UnreadContent::Repositories(names) => reader.read_changed(known, names).await,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     // limit: changed repositories that are read one by one
     #[test]
-    fn very_many_changed_repositories_are_all() {
-        let names = |count: usize| (0..count).map(|number| number.to_string()).collect();
-        let mut unread = UnreadContent::nothing();
-        unread.add(UnreadContent::Repositories(names(CHANGED_REPOSITORIES)));
-        unread.add(UnreadContent::Repositories(names(CHANGED_REPOSITORIES)));
-        assert_eq!(
-            unread,
-            UnreadContent::Repositories(names(CHANGED_REPOSITORIES))
-        );
-        unread.add(UnreadContent::Repositories(names(CHANGED_REPOSITORIES + 1)));
-        assert_eq!(unread, UnreadContent::All);
-        unread.add(UnreadContent::nothing());
-        assert_eq!(unread, UnreadContent::All);
+    fn very_many_changed_repositories_are_everything() {
+        let names = |count: usize| UnreadContent {
+            repositories: (0..count).map(|number| number.to_string()).collect(),
+            ..UnreadContent::default()
+        };
+        let mut unread = UnreadContent::default();
+        unread.add(names(CHANGED_REPOSITORIES));
+        unread.add(names(CHANGED_REPOSITORIES));
+        assert_eq!(unread, names(CHANGED_REPOSITORIES));
+        unread.add(names(CHANGED_REPOSITORIES + 1));
+        assert_eq!(unread, UnreadContent::everything());
     }
 }

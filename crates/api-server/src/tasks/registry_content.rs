@@ -8,7 +8,7 @@ use service::CancellationToken;
 use super::pause::pause;
 use crate::app::registry_content::SiteContent;
 
-/// Interval of whole readings: of registries that send no notifications, and of lost ones.
+/// Interval of readings without a notification: of registries that send none, and of lost ones.
 const INTERVAL: Duration = Duration::from_hours(1);
 /// Pause before a reading: a push of a release sends hundreds of notifications.
 const GATHERING: Duration = Duration::from_millis(500);
@@ -24,6 +24,9 @@ pub(super) async fn run(content: Arc<SiteContent>, shutdown: &CancellationToken)
         return;
     }
     let mut retry = RETRY.0;
+    let mut hourly = tokio::time::interval(INTERVAL);
+    // The first tick is at once, and everything is unread.
+    hourly.tick().await;
     loop {
         let started = Instant::now();
         let read = tokio::select! {
@@ -31,10 +34,10 @@ pub(super) async fn run(content: Arc<SiteContent>, shutdown: &CancellationToken)
             () = shutdown.cancelled() => return,
         };
         let gathering = GATHERING.max(RETRY.1.min(started.elapsed() * PACE));
-        let wait = match read {
+        let retried = match read {
             Ok(()) => {
                 retry = RETRY.0;
-                INTERVAL
+                None
             }
             Err(error) => {
                 let error = error.chain();
@@ -46,16 +49,13 @@ pub(super) async fn run(content: Arc<SiteContent>, shutdown: &CancellationToken)
                 );
                 let wait = retry;
                 retry = RETRY.1.min(retry * 2);
-                wait
+                Some(wait)
             }
         };
         tokio::select! {
             () = content.due() => {}
-            () = tokio::time::sleep(wait) => {
-                if wait == INTERVAL {
-                    content.has_changed();
-                }
-            }
+            () = tokio::time::sleep(retried.unwrap_or(INTERVAL)), if retried.is_some() => {}
+            _ = hourly.tick() => content.may_have_changed(),
             () = shutdown.cancelled() => return,
         }
         if !pause(gathering, shutdown).await {
