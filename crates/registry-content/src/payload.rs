@@ -104,22 +104,18 @@ impl PayloadReader<'_> {
     pub(crate) async fn release(&self, candidate: &Candidate) -> Result<HeldRelease, Error> {
         let architectures = self.architectures(candidate).await?;
         let Some((_, _, first)) = architectures.first().and_then(|it| names(it)) else {
-            return Err(wrong(
-                candidate,
-                "it is for no architecture that is known here",
-            ));
+            return Err(wrong("it is for no architecture that is known here"));
         };
         let platform = Platform::linux(first);
         let files = self.files(candidate, &platform).await?;
         let references = files
             .references
-            .ok_or_else(|| wrong(candidate, &format!("it has no file {IMAGE_REFERENCES}")))?;
+            .ok_or_else(|| wrong(&format!("it has no file {IMAGE_REFERENCES}")))?;
         let references = ImageReferences::parse(&references);
-        let references =
-            references.map_err(|why| wrong(candidate, &format!("{IMAGE_REFERENCES}: {why}")))?;
+        let references = references.map_err(|why| wrong(&format!("{IMAGE_REFERENCES}: {why}")))?;
         if references.images.len() > MAX_IMAGES {
             let reason = format!("it names more than {MAX_IMAGES} images");
-            return Err(wrong(candidate, &reason));
+            return Err(wrong(&reason));
         }
         let mut texts = references
             .images
@@ -127,7 +123,7 @@ impl PayloadReader<'_> {
             .flat_map(|(name, image)| [name, image]);
         if texts.any(|text| text.len() > TEXT_BYTES) {
             let reason = format!("a name or a reference in it is longer than {TEXT_BYTES} bytes");
-            return Err(wrong(candidate, &reason));
+            return Err(wrong(&reason));
         }
         let images = references.images.iter();
         let images = images.map(|(component, image)| MissingImage {
@@ -137,7 +133,7 @@ impl PayloadReader<'_> {
         let SoughtImages { missing, mirrors } =
             self.sought(&candidate.image, images.collect()).await?;
         let stream = match files.boot_images {
-            Some(yaml) => default_stream(&yaml).map_err(|why| wrong(candidate, &why))?,
+            Some(yaml) => default_stream(&yaml).map_err(|why| wrong(&why))?,
             None => Value::Null,
         };
         let boot_images = self.boot_images(candidate, &stream, &references, &architectures);
@@ -163,7 +159,6 @@ impl PayloadReader<'_> {
         let manifest = self.client.pull_manifest(&candidate.image).await?;
         let Kind::Index { manifests } = manifest.kind else {
             return Err(wrong(
-                candidate,
                 "its tag is that of several architectures, but it is no index",
             ));
         };
@@ -184,18 +179,24 @@ impl PayloadReader<'_> {
         let image = &candidate.image;
         let manifest = image::resolve(self.client, image, platform).await?;
         let Kind::Image { config, layers, .. } = &manifest.kind else {
-            return Err(wrong(candidate, "it is no image"));
+            return Err(wrong("it is no image"));
         };
         let config = self.client.pull_blob_bytes(image, config, CONFIG_BYTES);
         let config: Value = serde_json::from_slice(&config.await?)
-            .map_err(|error| wrong(candidate, &format!("its configuration: {error}")))?;
+            .map_err(|error| wrong(&format!("its configuration: {error}")))?;
+        let wanted = platform.architecture.as_str();
+        let known = config["architecture"].as_str().and_then(names);
+        if let Some((_, _, built_for)) = known.filter(|it| it.2 != wanted) {
+            let reason = format!("it is built for {built_for}, not for {wanted}");
+            return Err(wrong(&reason));
+        }
         let label = config["config"]["Labels"][RELEASE].as_str();
         let label = label.unwrap_or_default();
         if label.trim_end_matches("-multi") != candidate.version {
             let (version, shown) = (&candidate.version, label.chars().take(SHOWN));
             let shown: String = shown.collect();
             let reason = format!("its label {RELEASE} is {shown:?}, not {version:?}");
-            return Err(wrong(candidate, &reason));
+            return Err(wrong(&reason));
         }
         let wanted = [IMAGE_REFERENCES, BOOT_IMAGES].map(str::to_owned);
         visit_files(self.client, image, layers, wanted, PayloadFiles::default()).await
@@ -297,6 +298,6 @@ fn mirror(image: &str, place: &Reference) -> Option<HeldMirror> {
     })
 }
 
-fn wrong(candidate: &Candidate, reason: &str) -> Error {
-    Error::invalid("release", format!("{}: {reason}", candidate.image))
+fn wrong(reason: &str) -> Error {
+    Error::invalid("release", reason.to_owned())
 }

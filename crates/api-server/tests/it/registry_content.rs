@@ -1,5 +1,7 @@
 //! Releases on offer because the registry of the site holds them.
 
+use std::io::Write as _;
+
 use api_server::settings::{OsImages, PublicationRegistry, ReleaseImages};
 use serde_json::{Value, json};
 use service::settings::Setting as _;
@@ -206,4 +208,77 @@ async fn hosts_and_clusters_pull_a_mirrored_release_from_the_registry() {
         server.get(&path).await.expect(200)["storage"],
         ignition["storage"]
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_payloads_are_named_and_harm_no_others() {
+    let registry = SiteRegistry::start().await;
+    registry.publish("4.18.7", &all()).await;
+    registry.publish_components("4.18.7", &all()).await;
+    // The same release once more, and another one under its version.
+    let client = SiteRegistry::client();
+    let tag = "release-images:4.18.7-x86_64";
+    let elsewhere = format!("{}/copy/{tag}", registry.address);
+    let original: oci::Reference = registry.release("4.18.7").parse().unwrap();
+    let manifest = client.pull_manifest(&original).await.unwrap();
+    let copy: oci::Reference = elsewhere.parse().unwrap();
+    for blob in manifest.blobs() {
+        let mounted = client.mount_blob(&copy, &original.repository, &blob.digest);
+        assert!(mounted.await.unwrap());
+    }
+    client.push_manifest(&copy, &manifest).await.unwrap();
+    let payload = async |image: &str, version: &str| {
+        let image = format!("{}/{image}", registry.address);
+        let own = [("a", image.as_str())];
+        testkit::release::publish_payload(&client, &image, version, &own)
+            .await
+            .unwrap();
+    };
+    payload(&format!("other/{tag}"), "4.18.7").await;
+    // Another label, another architecture, and layers that are none.
+    payload("openshift/release-images:4.18.8-x86_64", "4.18.9").await;
+    payload("openshift/release-images:4.18.9-s390x", "4.18.9").await;
+    let whole = gzip(b"no archive");
+    registry
+        .publish_layer("4.18.10", &whole[..whole.len() / 2])
+        .await;
+    registry.publish_layer("4.18.11", &whole).await;
+    registry.publish_layer("4.18.12", b"").await;
+
+    let server = Server::with(reading(&registry)).await;
+    until_versions(&server, &["4.18.7"]).await;
+    let listed = server.get("/v2/release-images").await.expect(200);
+    let images: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["url"])
+        .collect();
+    assert_eq!(images.len(), 1, "{listed}");
+    let report = server.get("/v2/doctor").await.expect(200);
+    for (tag, reason) in [
+        (
+            "4.18.8-x86_64",
+            "its label io.openshift.release is \"4.18.9\", not \"4.18.8\"",
+        ),
+        ("4.18.9-s390x", "it is built for amd64, not for s390x"),
+        ("4.18.10-x86_64", "incomplete deflate stream"),
+        ("4.18.11-x86_64", "cannot be read as tar"),
+        (
+            "4.18.12-x86_64",
+            "it has no file release-manifests/image-references",
+        ),
+    ] {
+        let image = format!("{}/openshift/release-images:{tag}", registry.address);
+        let finding = finding(&report, &format!("registry-content:{image}"));
+        let text = finding["finding"].as_str().unwrap();
+        let is_named = text.starts_with(&format!("{image} is left out: "));
+        assert!(is_named && text.contains(reason), "{text}");
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }

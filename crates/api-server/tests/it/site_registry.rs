@@ -89,6 +89,24 @@ impl SiteRegistry {
             .await;
     }
 
+    /// Publishes an image with the tag and the label of a release, and one layer.
+    pub(crate) async fn publish_layer(&self, version: &str, layer: &[u8]) {
+        let (client, image) = (Self::client(), self.release(version).parse().unwrap());
+        let push = async |kind: &str, bytes: Vec<u8>| {
+            let pushed = client.push_blob_bytes(&image, kind, bytes.into()).await;
+            json!(pushed.unwrap())
+        };
+        let config = json!({ "architecture": "amd64", "os": "linux",
+            "config": { "Labels": { "io.openshift.release": version } } });
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        let manifest = json!({ "schemaVersion": 2, "mediaType": kind,
+            "config": push("application/vnd.oci.image.config.v1+json", config.to_string().into()).await,
+            "layers": [push("application/vnd.oci.image.layer.v1.tar+gzip", layer.to_vec()).await] });
+        let manifest = manifest.to_string().into_bytes();
+        let manifest = oci::Manifest::parse(manifest.into(), Some(kind)).unwrap();
+        client.push_manifest(&image, &manifest).await.unwrap();
+    }
+
     async fn publish_payload(&self, version: &str, names: &[&str], image: impl Fn(&str) -> String) {
         let names = NEEDED.iter().chain(names);
         let images: Vec<_> = names.map(|name| (*name, image(name))).collect();
