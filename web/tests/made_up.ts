@@ -218,22 +218,18 @@ function archiveList(sets: number): ArchiveList {
   return { folder: "/archives", registry: "registry.example.org:5000/mirror", sets: list(sets, archiveSet) };
 }
 
-/** Every third one is of the settings. */
 function releaseImage(number: number): ReleaseImage {
-  const isAdded = number % 3 !== 0;
   return {
-    openshift_version: "4.18", version: `4.18.${number}`, cpu_architecture: "x86_64", default: number === 2, is_added: isAdded,
+    openshift_version: "4.18", version: `4.18.${number}`, cpu_architecture: "x86_64", default: number === 2, is_found: true,
     url: `registry.example.org:5000/mirror/openshift/release-images:4.18.${number}-x86_64`,
-    added_by: isAdded ? "administrator@example.org" : "", added_at: isAdded ? SINCE : "0001-01-01T00:00:00.000Z",
+    missing: number % 3 === 0 ? ["cli", "console", "etcd", "installer"] : [],
   };
 }
 
 function osImage(number: number): OsImage {
-  const isAdded = number % 3 !== 0;
   return {
-    openshift_version: `4.${number}`, cpu_architecture: "x86_64", version: `4${number}.94.202511191518-0`, sha256: "", is_added: isAdded,
+    openshift_version: `4.${number}`, cpu_architecture: "x86_64", version: `4${number}.94.202511191518-0`, is_found: true,
     url: `oci://registry.example.org:5000/mirror/openshift/boot-images:4${number}.94.202511191518-0-x86_64`,
-    added_by: isAdded ? "administrator@example.org" : "", added_at: isAdded ? SINCE : "0001-01-01T00:00:00.000Z",
   };
 }
 

@@ -10,7 +10,6 @@ import { usePaginationTitles } from "../components/pagination_titles";
 import { Reason } from "../components/reason";
 import { StatusLabel } from "../components/status";
 import { Time } from "../components/time";
-import { OfferRelease } from "../releases/offer_release";
 import { type Gap, type ImageSet, isGap, isPublished } from "./image_sets";
 import { cancelling, pruning } from "./job_actions";
 import { JobProgress } from "./job_progress";
@@ -118,7 +117,7 @@ function SetRow({ set, jobs, actions }: { set: ArchiveSet; jobs: Job[]; actions:
         <div id={reason}>
           {isOver ? t("The registry has this sequence already.") : <Reason text={set.reason} />}
         </div>
-        <LastJob jobs={jobs} isOver={isOver} hasReleases={releases.length > 0} actions={actions} />
+        <LastJob jobs={jobs} isOver={isOver} actions={actions} />
       </Td>
       <Td dataLabel={t("Actions")}>
         {active
@@ -143,7 +142,7 @@ function SetRow({ set, jobs, actions }: { set: ArchiveSet; jobs: Job[]; actions:
 export const NO_REGISTRY = "no-registry";
 
 /** The job that is active, or else the end of the last one, and the manifests of the last publication. */
-function LastJob({ jobs, isOver, hasReleases, actions }: { jobs: Job[]; isOver: boolean; hasReleases: boolean; actions: SetActions }) {
+function LastJob({ jobs, isOver, actions }: { jobs: Job[]; isOver: boolean; actions: SetActions }) {
   const { t } = useTranslation();
   const active = jobs.find(isActive);
   if (active) {
@@ -163,7 +162,6 @@ function LastJob({ jobs, isOver, hasReleases, actions }: { jobs: Job[]; isOver: 
         {prunes > 0 && <Button variant="danger" size="sm" onClick={() => actions.confirm(pruning(t, last))}>{t("Publish and remove {{count}} images", { count: prunes })}</Button>}
         {last !== publication && <Button variant="link" isInline onClick={() => actions.show(last)}>{t("Details")}</Button>}
         {publication && <Button variant="link" isInline onClick={() => actions.show(publication)}>{t("Manifests for clusters")}</Button>}
-        {publication?.state === "succeeded" && hasReleases && <OfferRelease />}
       </Flex>
     </div>
   );

@@ -6,7 +6,6 @@ import type { Action } from "../components/action_dialog";
 import { Facts } from "../components/facts";
 import { bytes, instant, span } from "../components/format";
 import { Time } from "../components/time";
-import { OfferRelease } from "../releases/offer_release";
 import { cancelling, pruning, removing } from "./job_actions";
 import { JobFiles } from "./job_files";
 import { JobProgress } from "./job_progress";
@@ -23,13 +22,11 @@ interface Props {
   job: Job;
   /** All jobs, the newest first. */
   jobs: Job[];
-  /** Whether its archives have releases, or may have some. */
-  hasReleases: boolean;
   /** Opens the dialog of an action. */
   confirm: (action: Action) => void;
 }
 
-export function JobDetails({ job, jobs, hasReleases, confirm }: Props) {
+export function JobDetails({ job, jobs, confirm }: Props) {
   const { t } = useTranslation();
   const { state, progress, verification, publication } = job;
   const ran = duration(job);
@@ -52,7 +49,6 @@ export function JobDetails({ job, jobs, hasReleases, confirm }: Props) {
       )}
       {verification && <Verification verification={verification} />}
       {publication && prunes === 0 && <Publication publication={publication} />}
-      {publication && state === "succeeded" && hasReleases && <div><OfferRelease /></div>}
       {publication && publication.files.length > 0 && <JobFiles job={job.id} files={publication.files} />}
       <div>
         {isActive(job)

@@ -9,8 +9,6 @@ import { Copyable } from "../components/copyable";
 import { download } from "../components/download";
 import { bytes } from "../components/format";
 import { Failure } from "../components/loaded";
-import { OfferOsImages } from "../os_images/offer_archived";
-import { ARCHIVED_OS_IMAGES } from "../os_images/records";
 import { type JobFile, JOBS } from "./records";
 import { USES, baseName, byUse, joined } from "./result_files";
 
@@ -35,7 +33,6 @@ export function JobFiles({ job, files }: { job: string; files: JobFile[] }) {
             <Content component="h4">{t(title)}</Content>
             <Content component="p">{t(text)}</Content>
             {use === "apply" && <Joined job={job} files={own} />}
-            {own.some(({ name }) => name === ARCHIVED_OS_IMAGES) && <OfferOsImages read={() => read(job, ARCHIVED_OS_IMAGES)} />}
             <Files job={job} files={own} />
           </section>
         );

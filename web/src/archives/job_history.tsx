@@ -10,7 +10,7 @@ import { JobDetails, duration } from "./job_details";
 import { kindText, outcome } from "./outcome";
 import { type Job, isActive } from "./records";
 
-export function JobHistory({ jobs, hasReleases, confirm }: { jobs: Job[]; hasReleases: (job: Job) => boolean; confirm: (action: Action) => void }) {
+export function JobHistory({ jobs, confirm }: { jobs: Job[]; confirm: (action: Action) => void }) {
   const { t } = useTranslation();
   const result = (job: Job) => (isActive(job) ? "" : outcome(t, job));
   const columns: Column<Job>[] = [
@@ -23,7 +23,7 @@ export function JobHistory({ jobs, hasReleases, confirm }: { jobs: Job[]; hasRel
   return (
     <DataTable label={t("Jobs")} scope="job-" columns={columns} rows={jobs} rowId={({ id }) => id} searched={({ created_by: by }) => by} startsDescending
       choice={{ id: "state", title: t("Status"), of: ({ state }) => state }}
-      details={(job) => <JobDetails job={job} jobs={jobs} hasReleases={hasReleases(job)} confirm={confirm} />}
+      details={(job) => <JobDetails job={job} jobs={jobs} confirm={confirm} />}
       empty={{ title: t("No jobs yet"), body: t("Verify or publish archives: the jobs and their results are listed here.") }} />
   );
 }

@@ -27,10 +27,6 @@ function job(members: Partial<Job>): Job {
   return { id: "job-1", kind: "publish-archives", state: "running", archives: "mirror_seq1_000000.tar", created_by: "admin", created_at: "2026-01-02T03:04:05Z", started_at: NEVER, ended_at: NEVER, ...members };
 }
 
-function archivedImage(version: string) {
-  return { openshift_version: version, cpu_architecture: "x86_64", version: `${version}.1-0`, url: `oci://registry.example.org:5000/boot:${version}`, sha256: "ab".repeat(32) };
-}
-
 const publication = { is_unchanged: false, images: 3, catalogs: 0, sent_blobs: 5, sent_bytes: 1024, pruned: 0, unconfirmed_prunes: 0, files: [] };
 
 beforeEach(() => {
@@ -43,8 +39,6 @@ beforeEach(() => {
     if (method !== "GET") requests.push([method, path, body].filter(Boolean).join(" "));
     const refusal = refusals[`${method} ${path}`];
     if (refusal) return new Response(JSON.stringify({ reason: refusal[1] }), { status: refusal[0] });
-    if (path === "/os-images" && method === "GET") return new Response(JSON.stringify([{ ...archivedImage("4.18"), is_added: false }]));
-    if (path === "/jobs/job-1/downloads/files?file_name=boot-images%2Fos-images.json") return new Response(JSON.stringify(["4.18", "4.19"].map(archivedImage)));
     if (path === "/jobs/job-1/downloads/files?file_name=catalogSource-a.yaml") return new Response("kind: CatalogSource\n");
     return new Response(JSON.stringify(path === "/archives" ? archives : path.startsWith("/jobs?") ? jobs : {}), { status: method === "GET" ? 200 : 202 });
   });
@@ -172,32 +166,6 @@ test("files of a publication are shown", async () => {
   const link = within(dialog).getByRole("link", { name: "Download install-config/imageContentSources.yaml" });
   expect(link.getAttribute("href")).toBe("/api/assisted-install/v2/jobs/job-1/downloads/files?file_name=install-config%2FimageContentSources.yaml");
   expect(link.getAttribute("download")).toBe("imageContentSources.yaml");
-});
-
-test("OS images of a publication are offered, but for those of the settings", async () => {
-  archives.sets = [set({ step: "published", published_sequence: 1 })];
-  jobs = [job({ state: "succeeded", publication: { ...publication, files: [{ name: "boot-images/os-images.json", size: 20 }] } })];
-  open();
-  await userEvent.click(await button("Manifests for clusters"));
-  const dialog = within(await screen.findByRole("dialog"));
-  await userEvent.click(await dialog.findByRole("button", { name: "Offer the OS images" }));
-  await dialog.findByText("They are on offer; the image service downloads them now.");
-  expect(requests).toEqual([`POST /os-images ${JSON.stringify(archivedImage("4.19"))}`]);
-});
-
-test.each([
-  ["a release is offered", ["stable-4.18 4.18.1"], 200, 1],
-  ["without a release there is none to offer", [], 200, 0],
-  ["an older server offers those of its settings", ["stable-4.18 4.18.1"], 404, 0],
-] as const)("after a publication, %s", async (_, releases, status, count) => {
-  archives.sets = [set({ step: "published", published_sequence: 1, releases: [...releases] })];
-  jobs = [job({ state: "succeeded", publication: { ...publication, files: [{ name: "mapping.txt", size: 20 }] } })];
-  if (status !== 200) refusals["GET /release-images"] = [status, ""];
-  open();
-  await userEvent.click(await button("Manifests for clusters"));
-  const dialog = await screen.findByRole("dialog");
-  await waitFor(() => expect(within(dialog).queryAllByRole("link", { name: "Offer the release" })).toHaveLength(count));
-  for (const link of within(dialog).queryAllByRole("link", { name: "Offer the release" })) expect(link.getAttribute("href")).toBe("/versions?add-release");
 });
 
 test("faults of a verification are listed, and those beyond are counted", async () => {

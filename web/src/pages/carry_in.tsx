@@ -55,7 +55,6 @@ export default function CarryIn() {
     show: ({ id }) => setShown(id),
   };
   // Archives that have left the folder may have had some.
-  const hasReleases = ({ archives: name }: Job) => archives.data?.sets.find((set) => set.name === name)?.releases.length !== 0;
   const shownJob = jobs.data?.find(({ id }) => id === shown);
   return (
     <PageFrame title={t("Carry in")} actions={!hasNoJobs && <SearchAgain reload={() => void archives.reload()} />}>
@@ -72,7 +71,7 @@ export default function CarryIn() {
       {!hasNoJobs && (
         <Card>
           <CardTitle component="h2">{t("Jobs")}</CardTitle>
-          <CardBody><Loaded resource={jobs}>{(list) => <JobHistory jobs={list} hasReleases={hasReleases} confirm={setAction} />}</Loaded></CardBody>
+          <CardBody><Loaded resource={jobs}>{(list) => <JobHistory jobs={list} confirm={setAction} />}</Loaded></CardBody>
         </Card>
       )}
       <Card>
@@ -82,7 +81,7 @@ export default function CarryIn() {
       {shownJob && (
         <Modal isOpen variant="large" onClose={() => setShown(undefined)} aria-label={kindText(t, shownJob.kind)}>
           <ModalHeader title={kindText(t, shownJob.kind)} />
-          <ModalBody tabIndex={0} role="region" aria-label={t("Details")}><JobDetails job={shownJob} jobs={jobs.data ?? []} hasReleases={hasReleases(shownJob)} confirm={setAction} /></ModalBody>
+          <ModalBody tabIndex={0} role="region" aria-label={t("Details")}><JobDetails job={shownJob} jobs={jobs.data ?? []} confirm={setAction} /></ModalBody>
         </Modal>
       )}
       {action && <ActionDialog action={action} close={() => setAction(undefined)} done={() => void jobs.reload()} />}

@@ -27,7 +27,7 @@ export const TOPICS = {
   versions: {
     title: "Versions",
     paragraphs: [
-      "The versions in the list are those whose release images this site has. To add one, mirror it with atoll mirror, publish the archive here, and add it to the release images on the page Versions.",
+      "The versions in the list are those whose release images this site has. To add one, mirror it with atoll mirror, and publish the archive here.",
     ],
   },
   "support-levels": {

@@ -11,7 +11,7 @@ import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { StatusLabel } from "../components/status";
 import { OsImages } from "../os_images/os_images";
-import { AddRelease, ReleaseImages } from "../releases/release_images";
+import { ReleaseImages } from "../releases/release_images";
 
 type Row = VersionTable[string] & { version: string };
 
@@ -28,16 +28,16 @@ export default function Versions() {
     { id: "support", title: t("Support level"), text: (row) => row.support_level ?? "", cell: (row) => <StatusLabel status={row.support_level} /> },
   ];
   return (
-    <PageFrame title={t("Versions")} actions={<AddRelease />}>
+    <PageFrame title={t("Versions")} actions={<CarryInLink />}>
       <Loaded resource={versions}>
         {(table) => (
           <DataTable label={t("Versions")} columns={columns} rowId={({ version }) => version} startsDescending
             rows={Object.entries(table).map(([version, row]) => ({ ...row, version }))}
-            empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror, publish its archive here, and add it to the release images; RELEASE_IMAGES of the API server names others."), action: <CarryInLink /> }} />
+            empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror, and publish its archive here; RELEASE_IMAGES of the API server names others."), action: <CarryInLink /> }} />
         )}
       </Loaded>
-      <ReleaseImages onChange={() => void versions.reload()} />
-      <OsImages onChange={() => void versions.reload()} />
+      <ReleaseImages />
+      <OsImages />
       {images.length > 0 && (
         <Card>
           <CardTitle component="h2">{t("Images of this site")}</CardTitle>
