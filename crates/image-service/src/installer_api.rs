@@ -126,10 +126,10 @@ impl InstallerApi {
             .map(|archive| Some(archive).filter(|archive| !archive.is_empty()))
     }
 
-    /// The OS images that administrators added; none where the API has no such path.
+    /// The OS images beside those of the settings; none where the API has no such path.
     ///
     /// Errors: Unavailable; Internal – the response is no list.
-    pub(crate) async fn added_os_images(&self) -> Result<Option<Vec<OsImage>>, Error> {
+    pub(crate) async fn os_images(&self) -> Result<Option<Vec<OsImage>>, Error> {
         let request = self.client.get(format!("{}/os-images", self.origin));
         let response = send(request.timeout(self.timeout)).await?;
         match response.status() {
@@ -139,7 +139,7 @@ impl InstallerApi {
         }
         let json = body(response).await?;
         serde_json::from_slice(&json)
-            .map_err(|error| Error::internal("reading the added OS images", error))
+            .map_err(|error| Error::internal("reading the OS images of the installer API", error))
     }
 
     /// The infra-env.

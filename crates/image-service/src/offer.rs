@@ -1,4 +1,4 @@
-//! OS images on offer: those of the settings or their file, and those that administrators added in the installer API.
+//! OS images on offer: those of the settings or their file, and those that the installer API found in the registry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use crate::installer_api::InstallerApi;
 use crate::os_image::{OsImage, os_image_problems};
 use crate::os_images_file::OsImagesFile;
 
-/// Time between two looks at the added images.
+/// Time between two looks at the images of the API.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// The same while clients ask for images that are not on offer.
 const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait of such a client for a look.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Looks at the added images that do not wait for the interval: an image may have been added a moment ago.
+/// Looks at the images of the API that do not wait for the interval: a release may have been published a moment ago.
 #[derive(Debug, Default)]
 pub(crate) struct OfferLooks {
     wanted: Notify,
@@ -54,8 +54,8 @@ pub(crate) struct ImageOffer {
     file: Option<OsImagesFile>,
     api: InstallerApi,
     looks: Arc<OfferLooks>,
-    /// None until the API has responded.
-    added: Option<Vec<OsImage>>,
+    /// Of the API; none until it has responded.
+    found: Option<Vec<OsImage>>,
 }
 
 impl ImageOffer {
@@ -70,15 +70,15 @@ impl ImageOffer {
             file,
             api,
             looks,
-            added: None,
+            found: None,
         }
     }
 
-    /// All images, own ones first. Sound entries alone: the API has checked the added ones for itself.
+    /// All images, own ones first. Sound entries alone: the API has checked the others for itself.
     pub(crate) fn images(&self) -> Vec<OsImage> {
         let own = self.file.as_ref().map_or(&*self.own, OsImagesFile::images);
         let mut images = own.to_vec();
-        for image in self.added.iter().flatten() {
+        for image in self.found.iter().flatten() {
             images.push(image.clone());
             if !os_image_problems(&images).is_empty() {
                 images.pop();
@@ -87,9 +87,9 @@ impl ImageOffer {
         images
     }
 
-    /// Whether the added images are known.
+    /// Whether the images of the API are known.
     pub(crate) fn is_complete(&self) -> bool {
-        self.added.is_some()
+        self.found.is_some()
     }
 
     /// The images on offer are those of the last look.
@@ -97,7 +97,7 @@ impl ImageOffer {
         self.looks.has_looked();
     }
 
-    /// Waits until other images are on offer, or the added ones are known.
+    /// Waits until other images are on offer, or those of the API are known.
     pub(crate) async fn changed(&mut self) {
         let of_file = async {
             match &mut self.file {
@@ -107,14 +107,14 @@ impl ImageOffer {
         };
         tokio::select! {
             () = of_file => {}
-            added = changed_images(&self.api, &self.looks, self.added.as_deref()) => {
-                self.added = Some(added);
+            found = changed_images(&self.api, &self.looks, self.found.as_deref()) => {
+                self.found = Some(found);
             }
         }
     }
 }
 
-/// Waits until the added images are others than `known`.
+/// Waits until the images of the API are others than `known`.
 async fn changed_images(
     api: &InstallerApi,
     looks: &OfferLooks,
@@ -126,14 +126,17 @@ async fn changed_images(
             looks.due().await;
         }
         is_known = true;
-        match api.added_os_images().await {
+        match api.os_images().await {
             Ok(Some(images)) if known != Some(&images) => return images,
             // Another installer's. An API that had the path is an older replica, or behind a proxy that fails.
             Ok(None) if known.is_none() => return Vec::new(),
             Ok(_) => looks.has_looked(),
             Err(error) => {
                 let error = error.chain();
-                tracing::debug!(error, "added OS images not read, the previous ones stay");
+                tracing::debug!(
+                    error,
+                    "OS images of the installer API not read, the previous ones stay"
+                );
                 looks.has_looked();
             }
         }

@@ -437,7 +437,7 @@ async fn images_on_offer_follow_their_file() {
 }
 
 #[tokio::test]
-async fn images_that_administrators_add_are_on_offer() {
+async fn images_of_the_installer_api_are_on_offer() {
     let (_directory, path) = source(&LiveImageOptions::default());
     let entry = |platform: &str, file: &Path| {
         serde_json::json!({
@@ -452,15 +452,15 @@ async fn images_that_administrators_add_are_on_offer() {
     };
     assert_eq!((status("4.18").await, status("4.19").await), (200, 404));
     // The image of the settings stays, and a malformed entry harms no other one.
-    let added = serde_json::json!([
+    let found = serde_json::json!([
         entry("4.18", Path::new("/nowhere")),
         entry("4 20", &path),
         entry("4.19", &path),
     ]);
-    world.api.set(|answers| answers.os_images = Some(added));
+    world.api.set(|answers| answers.os_images = Some(found));
     // Looked for at once, by the first request.
     assert_ne!(status("4.19").await, 404);
-    wait_for("the added image", async || status("4.19").await == 200).await;
+    wait_for("the image of the API", async || status("4.19").await == 200).await;
     assert_eq!(status("4.18").await, 200);
     // An API that fails ends no offer, nor does one that has lost the path.
     for response in [Some("no list".into()), None] {
@@ -479,17 +479,17 @@ async fn images_that_administrators_add_are_on_offer() {
 }
 
 #[tokio::test]
-async fn files_stay_until_the_added_images_are_known() {
+async fn files_stay_until_the_images_of_the_api_are_known() {
     let data = tempfile::tempdir().unwrap();
-    let added = data.path().join("rhcos-full-iso-419-x86_64.iso");
+    let stored = data.path().join("rhcos-full-iso-419-x86_64.iso");
     testkit::iso::write(&own_file(data.path()), &LiveImageOptions::default()).unwrap();
-    std::fs::write(&added, "").unwrap();
+    std::fs::write(&stored, "").unwrap();
     let world = World::without_image(data, |settings| {
         settings.assisted_service_host = "127.0.0.1:9".to_owned();
     })
     .await;
     world.ready().await;
-    assert!(added.exists());
+    assert!(stored.exists());
 }
 
 /// A server of a body without end or length; it counts its bytes, and its requests that ended.

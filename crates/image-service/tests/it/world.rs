@@ -63,7 +63,7 @@ impl Api {
     pub(crate) async fn start(&self) -> SocketAddr {
         let base = "/api/assisted-install/v2/infra-envs/{id}";
         let router = Router::new()
-            .route("/os-images", get(added_os_images))
+            .route("/os-images", get(os_images))
             .route(base, get(infra_env))
             .route(&format!("{base}/downloads/files"), get(files))
             .route(
@@ -119,15 +119,15 @@ async fn infra_env(
     })
 }
 
-async fn added_os_images(State(api): State<Api>) -> Response {
-    let added = {
+async fn os_images(State(api): State<Api>) -> Response {
+    let images = {
         let mut answers = api.0.lock().unwrap();
         answers.os_image_reads += 1;
         answers.os_images.clone()
     };
-    added.map_or_else(
+    images.map_or_else(
         || StatusCode::NOT_FOUND.into_response(),
-        |added| axum::Json(added).into_response(),
+        |images| axum::Json(images).into_response(),
     )
 }
 
