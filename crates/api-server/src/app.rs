@@ -93,11 +93,9 @@ use log_in_codes::LogInLinks;
 use logs::Logs;
 use manifests::Manifests;
 use offer::CurrentOffer;
-use os_images::OsImageOffer;
 use owners::RecordBound;
 use preparation::Preparations;
 use registry_content::SiteContent;
-use release_images::ReleaseOffer;
 use repeated_replies::RepeatedReplies;
 use site_checks::SiteChecks;
 use steps::AgentSteps;
@@ -159,9 +157,7 @@ parts! {
     logs: Arc<Logs>,
     manifests: Arc<Manifests>,
     offer: Arc<CurrentOffer>,
-    os_images: Arc<OsImageOffer>,
     preparations: Arc<Preparations>,
-    releases: Arc<ReleaseOffer>,
     requests: TaskTracker,
     settings: Arc<Settings>,
     site_content: Arc<SiteContent>,
@@ -343,12 +339,6 @@ impl App {
                 files: file_store.clone(),
                 max_per_cluster: settings.max_manifests_per_cluster,
             }),
-            os_images: Arc::new(OsImageOffer::new(db.clone(), Arc::clone(&offer))),
-            releases: Arc::new(ReleaseOffer::new(
-                db.clone(),
-                Arc::clone(&offer),
-                settings.release_images.0.clone(),
-            )),
             site_checks: Arc::new(SiteChecks::new(
                 Arc::clone(&settings),
                 Arc::clone(&offer),

@@ -2,6 +2,7 @@
 //! and return rows.
 
 pub(crate) mod access;
+pub(crate) mod added_images;
 pub(crate) mod audit;
 pub(crate) mod bmc_boots;
 pub(crate) mod changes;
@@ -17,12 +18,10 @@ pub(crate) mod jobs;
 mod location;
 pub(crate) mod locks;
 pub(crate) mod log_in_codes;
-pub(crate) mod os_images;
 pub(crate) mod owners;
 mod record;
 mod record_page;
 pub(crate) mod registry_content;
-pub(crate) mod release_images;
 pub(crate) mod schema;
 pub(crate) mod sealing;
 pub(crate) mod secret_keys;

@@ -6,14 +6,13 @@ use redfish::BMC_CONCURRENCY;
 use rules::bounds;
 use rules::host::expected_hosts;
 use rules::host::metric_events;
-use rules::versions::{OS_IMAGE_URL_BYTES, OS_IMAGE_VERSION_BYTES};
 use service::limits::{Bound, Limit, Share};
 
 use crate::app::event_stream::EventStreams;
 use crate::app::registry_content::CHANGED_REPOSITORIES;
 use crate::app::{
     agent, audit, bmc_boots, cluster_store, clusters, declarations, events, explain,
-    installed_nodes, jobs, manifests, operators, os_images, release_images,
+    installed_nodes, jobs, manifests, operators,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::http::events::MAX_LIMIT;
@@ -158,34 +157,8 @@ fn of_own_operations() -> Vec<Limit> {
     ]
 }
 
-fn of_jobs() -> [Limit; 7] {
+fn of_jobs() -> [Limit; 3] {
     [
-        Limit::fixed(
-            "added OS images",
-            Bound::Count(os_images::ADDED_OS_IMAGES.unsigned_abs(), "images"),
-            "server",
-            "409",
-        )
-        .unshared(ADMINISTRATORS),
-        Limit::fixed(
-            "version of an added OS image",
-            bytes(OS_IMAGE_VERSION_BYTES),
-            "request",
-            "400",
-        ),
-        Limit::fixed(
-            "address of an added OS image",
-            bytes(OS_IMAGE_URL_BYTES),
-            "request",
-            "400",
-        ),
-        Limit::fixed(
-            "added release images",
-            Bound::Count(release_images::ADDED_RELEASES.unsigned_abs(), "images"),
-            "server",
-            "409",
-        )
-        .unshared(ADMINISTRATORS),
         Limit::fixed(
             "changed repositories that are read one by one",
             Bound::Count(CHANGED_REPOSITORIES as u64, "repositories"),

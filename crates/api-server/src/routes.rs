@@ -31,7 +31,7 @@ use crate::operations::{BASE, OPERATIONS, Operation};
 use crate::settings::Settings;
 
 /// Path for image services: no operation of the API, as they have no credentials.
-const ADDED_OS_IMAGES: &str = "/os-images";
+const HELD_OS_IMAGES: &str = "/os-images";
 /// Path for the registry's notifications: no operation of the API, as it has no credentials here.
 const REGISTRY_EVENTS: &str = "/registry-events";
 /// Path for the web UI's server: no operation of the API, as the code is all that the caller has.
@@ -157,11 +157,7 @@ fn host_handler(id: &str) -> Option<MethodRouter<App>> {
 fn job_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "listReleaseImages" => get(release_images::list),
-        "addReleaseImage" => post(release_images::add),
-        "removeReleaseImage" => delete(release_images::remove),
         "listOsImages" => get(os_images::list),
-        "addOsImage" => post(os_images::add),
-        "removeOsImage" => delete(os_images::remove),
         "listArchives" => get(jobs::archives),
         "listRehearsalOptions" => get(jobs::rehearsal_options),
         "createJob" => post(jobs::create),
@@ -214,7 +210,7 @@ pub(crate) fn router(app: App, health: Health) -> Router {
         api = api.route(&format!("{BASE}{path}"), path_router(&app, &operations));
     }
     let api = api
-        .route(ADDED_OS_IMAGES, get(os_images::added))
+        .route(HELD_OS_IMAGES, get(os_images::held))
         .route(REGISTRY_EVENTS, post(registry_events::receive))
         .route(LOG_IN_CODES, post(log_in_codes::redeem))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

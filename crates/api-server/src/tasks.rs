@@ -1,6 +1,5 @@
 //! Background loops; each ends at shutdown.
 
-mod added_images;
 mod bmc_boots;
 mod change_streams;
 mod database;
@@ -53,8 +52,8 @@ pub(crate) async fn run(
         preparation::run(app.part(), app.part(), &shutdown),
         jobs::run(app.part(), &shutdown),
         bmc_boots::run(app.part(), &shutdown),
-        added_images::run(app.part(), app.part(), app.part(), &shutdown),
         registry_content::run(app.part(), &shutdown),
+        registry_content::follow(app.part(), &shutdown),
         event_streams::run(app.part(), &shutdown),
         change_streams::run(app.part(), &shutdown),
         notifications::run(&db, app.part(), app.part(), &shutdown),

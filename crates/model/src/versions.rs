@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::DateTime;
 use crate::wire::{is_false, null_as_default, wire_enum};
 
 /// `openshift-version` of the installer API.
@@ -37,31 +36,12 @@ pub struct ReleaseImage {
     pub support_level: Option<ReleaseSupportLevel>,
 }
 
-/// Body that adds a release image.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReleaseImageParams {
-    /// Full version.
-    pub version: String,
-    #[serde(default)]
-    pub cpu_architecture: CpuArchitecture,
-    /// Reference of the image.
-    pub url: String,
-    #[serde(default)]
-    pub default: bool,
-}
-
 /// A release image on offer. No other installer has the members beside its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OfferedRelease {
     #[serde(flatten)]
     pub image: ReleaseImage,
-    /// Whether an administrator added it, and not the settings.
-    pub is_added: bool,
-    /// Name of the user.
-    pub added_by: String,
-    pub added_at: DateTime,
     /// Whether it was found in the registry, and is in no list.
     #[serde(skip_serializing_if = "is_false")]
     pub is_found: bool,
@@ -80,44 +60,12 @@ pub struct OsImage {
     pub version: String,
 }
 
-/// Body that adds an OS image.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OsImageParams {
-    /// Version of the platform, as `4.18`.
-    pub openshift_version: String,
-    #[serde(default)]
-    pub cpu_architecture: CpuArchitecture,
-    /// Version of the operating system.
-    pub version: String,
-    /// Of the live ISO.
-    pub url: String,
-    /// Of the live ISO, in hexadecimal; empty when unknown.
-    #[serde(default)]
-    pub sha256: String,
-}
-
-/// An OS image that administrators added. No other installer has them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AddedOsImage {
-    #[serde(flatten)]
-    pub image: OsImage,
-    /// In hexadecimal; empty when unknown.
-    pub sha256: String,
-}
-
 /// An OS image on offer. No other installer has the members beside its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OfferedOsImage {
     #[serde(flatten)]
-    pub image: AddedOsImage,
-    /// Whether an administrator added it, and not the settings.
-    pub is_added: bool,
-    /// Name of the user.
-    pub added_by: String,
-    pub added_at: DateTime,
+    pub image: OsImage,
     /// Whether it was found in the registry, and is in no list.
     #[serde(skip_serializing_if = "is_false")]
     pub is_found: bool,

@@ -74,7 +74,6 @@ pub fn offered_releases(content: &RegistryContent) -> Vec<OfferedRelease> {
                 .iter()
                 .map(|it| it.component.clone())
                 .collect(),
-            ..OfferedRelease::default()
         };
     chosen.into_iter().map(offered).collect()
 }

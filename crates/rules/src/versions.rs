@@ -11,8 +11,5 @@ pub mod offer;
 
 pub use find::{ResolvedRelease, architecture, find_os_image, find_release, release};
 pub use listing::{Query, listing};
-pub use load::{
-    OS_IMAGE_URL_BYTES, OS_IMAGE_VERSION_BYTES, load_os_images, load_platform_versions,
-    load_release_images, load_release_sources, os_image, release_image,
-};
+pub use load::{load_os_images, load_platform_versions, load_release_images, load_release_sources};
 pub use number::{MalformedVersion, Number, at_least};

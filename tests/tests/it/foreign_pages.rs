@@ -202,7 +202,7 @@ impl AttackedSite {
                 }
             }
         }
-        ensure!(operations.len() > 300, "{} operations", operations.len());
+        ensure!(operations.len() > 280, "{} operations", operations.len());
         let own = |server: &str, list: &[(&str, &str)]| {
             let list = list
                 .iter()
@@ -239,14 +239,6 @@ impl AttackedSite {
 /// A body that changes something, where one is needed.
 fn body(path: &str) -> Value {
     match path {
-        "/v2/os-images" => json!({
-            "openshift_version": "4.99", "cpu_architecture": "x86_64", "version": "evil",
-            "url": "http://evil.example/evil.iso", "sha256": "0".repeat(64),
-        }),
-        "/v2/release-images" => json!({
-            "openshift_version": "4.99", "version": "4.99.0", "cpu_architecture": "x86_64",
-            "url": "evil.example/release:4.99.0", "default": true,
-        }),
         "/v2/infra-envs" => {
             json!({ "name": "evil", "pull_secret": "{\"auths\":{\"a\":{\"auth\":\"YTpi\"}}}" })
         }
@@ -314,7 +306,7 @@ const form = (url, body, target) => {{
     navigator.sendBeacon(url, new Blob([body], {{ type: "text/plain" }}));
   }}
   for (const [method, url, body] of operations) {{
-    if (method === "POST" && /images|clusters|infra-envs$/.test(url)) form(url, body, "sink");
+    if (method === "POST" && /clusters|infra-envs$/.test(url)) form(url, body, "sink");
     if (method === "POST" && url.includes("/v2/_atoll/")) form(url, body, "_blank");
   }}
   await pause(3000);
@@ -340,10 +332,6 @@ async fn a_strangers_page_changes_nothing() -> Result<()> {
     };
     let site = AttackedSite::start().await?;
     let secret = "{\"auths\":{\"a\":{\"auth\":\"YTpi\"}}}";
-    let os_image = json!({
-        "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.1", "url": "http://127.0.0.1:1/live.iso",
-    });
-    site.create("/os-images", &os_image).await?;
     let infra_env = site
         .create(
             "/infra-envs",
@@ -356,7 +344,6 @@ async fn a_strangers_page_changes_nothing() -> Result<()> {
         ("cluster_id", id(&infra_env)),
         ("host_id", id(&infra_env)),
         ("job_id", id(&infra_env)),
-        ("version", "4.18".to_owned()),
     ];
     let operations = site.operations(&ids).await?;
     let before = site.state().await?;
@@ -378,7 +365,7 @@ async fn a_strangers_page_changes_nothing() -> Result<()> {
     let (counts, _) = counts.split_once('<').context("no end")?;
     let counts: Value = serde_json::from_str(counts).with_context(|| visit.dom.clone())?;
     // Every simple request reached a server, and none was read.
-    ensure!(counts["answered"].as_u64() > Some(900), "{counts}");
+    ensure!(counts["answered"].as_u64() > Some(850), "{counts}");
     ensure!(counts["read"] == 0, "{counts}");
     ensure!(site.refused().await? > 100.0, "{counts}");
     site.registry_was_only_read()?;
@@ -391,7 +378,7 @@ async fn a_strangers_page_changes_nothing() -> Result<()> {
         );
     }
     // The same body of a program does change something.
-    site.create("/os-images", &body("/v2/os-images")).await?;
+    site.create("/infra-envs", &body("/v2/infra-envs")).await?;
     site.installation.stop().await
 }
 

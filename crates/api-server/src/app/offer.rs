@@ -1,11 +1,11 @@
 //! Installable releases and images: those of the settings, with OS images that a file may change while the server runs,
-//! and those that administrators added.
+//! else those of the registry.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use concurrency::{BoxError, WatchedFile};
 use model::Error;
-use model::versions::{AddedOsImage, OsImage, ReleaseImage};
+use model::versions::{OsImage, ReleaseImage};
 use preparation::SiteMirrors;
 use registry_content::{RegistryContent, mirrors, os_images, release_images};
 use rules::Offer;
@@ -28,11 +28,8 @@ pub(crate) struct CurrentOffer {
 struct OfferedImages {
     /// That of the settings, with the OS images of the file.
     own: Offer,
-    added_releases: Vec<ReleaseImage>,
-    /// None until they were read.
-    added_os_images: Option<Vec<AddedOsImage>>,
-    /// Of the registry.
-    content: RegistryContent,
+    /// Of the registry; none until it was read.
+    content: Option<RegistryContent>,
     /// Repositories that have mirrors.
     mirrored: Vec<String>,
     /// All of them.
@@ -40,56 +37,18 @@ struct OfferedImages {
 }
 
 impl OfferedImages {
-    /// A default among the added releases is the default of all.
     fn combine(&mut self) {
-        let mut releases = self.own.releases.clone();
-        if releases.is_empty() {
-            releases = release_images(&self.content);
-        }
-        if self.added_releases.iter().any(|image| image.default) {
-            for image in &mut releases {
-                image.default = false;
+        let mut offer = self.own.clone();
+        if let Some(content) = &self.content {
+            if offer.releases.is_empty() {
+                offer.releases = release_images(content);
+            }
+            if offer.os_images.is_empty() {
+                offer.os_images = os_images(content);
             }
         }
-        releases.extend_from_slice(&self.added_releases);
-        let mut os_images = self.own.os_images.clone();
-        os_images.extend(self.other_os_images().into_iter().map(|other| other.image));
-        let mut public_registries = self.own.public_registries.clone();
-        public_registries.extend_from_slice(&self.mirrored);
-        self.offer = Arc::new(Offer {
-            releases,
-            os_images,
-            public_registries,
-            ..self.own.clone()
-        });
-    }
-}
-
-impl OfferedImages {
-    /// OS images of the registry, if the settings have none.
-    fn held_os_images(&self) -> Vec<AddedOsImage> {
-        if !self.own.os_images.is_empty() {
-            return Vec::new();
-        }
-        let mut held = os_images(&self.content);
-        held.retain(|image| {
-            let mut added = self.added_os_images.iter().flatten();
-            !added.any(|added| {
-                added.image.openshift_version == image.openshift_version
-                    && added.image.cpu_architecture == image.cpu_architecture
-            })
-        });
-        let held = held.into_iter().map(|image| AddedOsImage {
-            image,
-            ..AddedOsImage::default()
-        });
-        held.collect()
-    }
-
-    /// OS images beside those of the settings.
-    fn other_os_images(&self) -> Vec<AddedOsImage> {
-        let added = self.added_os_images.iter().flatten().cloned();
-        added.chain(self.held_os_images()).collect()
+        offer.public_registries.extend_from_slice(&self.mirrored);
+        self.offer = Arc::new(offer);
     }
 }
 
@@ -99,9 +58,7 @@ impl CurrentOffer {
         let mut images = OfferedImages {
             offer: Arc::new(offer.clone()),
             own: offer,
-            added_releases: Vec::new(),
-            added_os_images: None,
-            content: RegistryContent::default(),
+            content: None,
             mirrored: sources(&mirrors),
         };
         images.combine();
@@ -126,23 +83,14 @@ impl CurrentOffer {
         self.images().own.os_images.clone()
     }
 
-    /// Offers `added` beside the release images of the settings.
-    pub(super) fn set_added_releases(&self, added: Vec<ReleaseImage>) {
-        if self.images().added_releases != added {
-            self.change(|images| images.added_releases = added);
-        }
-    }
-
-    /// Offers `added` beside the OS images of the settings.
-    pub(super) fn set_added_os_images(&self, added: Vec<AddedOsImage>) {
-        if self.images().added_os_images.as_ref() != Some(&added) {
-            self.change(|images| images.added_os_images = Some(added));
-        }
+    /// The release images of the settings.
+    pub(super) fn own_releases(&self) -> Vec<ReleaseImage> {
+        self.images().own.releases.clone()
     }
 
     /// Offers the content of the registry, as far as the settings list nothing else.
     pub(super) fn set_content(&self, content: &RegistryContent) {
-        if self.images().content == *content {
+        if self.images().content.as_ref() == Some(content) {
             return;
         }
         // Before the releases, whose images are there.
@@ -155,33 +103,29 @@ impl CurrentOffer {
             );
         }
         self.change(|images| {
-            images.content = content.clone();
+            images.content = Some(content.clone());
             images.mirrored = sources(&self.mirrors);
         });
     }
 
-    /// The OS images of the registry that are on offer.
-    pub(super) fn held_os_images(&self) -> Vec<AddedOsImage> {
-        self.images().held_os_images()
-    }
-
     /// Content of the registry.
     pub(super) fn content(&self) -> RegistryContent {
-        self.images().content.clone()
+        self.images().content.clone().unwrap_or_default()
     }
 
-    /// The OS images beside those of the settings, which image services provide, too.
+    /// The OS images of the registry that are on offer, which image services provide, too.
     ///
-    /// Errors: Unavailable – they were not read yet.
-    pub(crate) fn other_os_images(&self) -> Result<Vec<AddedOsImage>, Error> {
+    /// Errors: Unavailable – it was not read yet: after an empty list, image services would remove their files.
+    pub(crate) fn held_os_images(&self) -> Result<Vec<OsImage>, Error> {
         let images = self.images();
-        if images.added_os_images.is_none() {
-            return Err(Error::Unavailable {
-                what: "the list of OS images",
-                source: None,
-            });
+        if !images.own.os_images.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(images.other_os_images())
+        let content = images.content.as_ref().ok_or(Error::Unavailable {
+            what: "the content of the registry",
+            source: None,
+        })?;
+        Ok(os_images(content))
     }
 
     fn change(&self, change: impl FnOnce(&mut OfferedImages)) {

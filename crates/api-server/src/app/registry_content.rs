@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::offer::CurrentOffer;
 use crate::carry_in::PublicationTarget;
 use crate::db::registry_content::{self as rows, StoredContent};
-use crate::db::{Database, locks, tx};
+use crate::db::{Database, added_images, locks, tx};
 use crate::settings::Settings;
 
 /// Changed repositories that are read one by one; with more, the whole registry is read.
@@ -81,6 +81,9 @@ impl SiteContent {
             let logins = settings.archives_registry_auth_file.clone();
             PublicationTarget::new(name.0, logins, access)
         });
+        if source.is_none() {
+            offer.set_content(&RegistryContent::default());
+        }
         Self {
             db,
             offer,
@@ -267,8 +270,39 @@ impl SiteContent {
             return Ok(());
         };
         let stored = self.stored().await?;
-        if let Some(stored) = stored.filter(|stored| stored.registry == source.name()) {
-            self.offer.set_content(&stored.content);
+        // A failed first reading is stored, too.
+        let read =
+            stored.filter(|stored| stored.registry == source.name() && stored.read_at.is_some());
+        if let Some(read) = read {
+            self.offer.set_content(&read.content);
+        }
+        Ok(())
+    }
+
+    /// Logs which images that administrators added to an earlier server are not on offer.
+    ///
+    /// Errors: those of the database.
+    pub(crate) async fn report_added_images(&self) -> Result<(), Error> {
+        let mut added = tx("list added images", async || {
+            let mut connection = self.db.pool()?.acquire().await?;
+            added_images::list(&mut connection).await
+        })
+        .await?;
+        let offer = self.offer.get();
+        let releases = offer.releases.iter();
+        let releases = releases.map(|image| (&image.version, image.cpu_architecture));
+        let os_images = offer.os_images.iter();
+        let os_images = os_images.map(|image| (&image.openshift_version, image.cpu_architecture));
+        for (version, architecture) in releases.chain(os_images) {
+            let offered = format!("{version} {architecture}");
+            added.retain(|name| *name != offered);
+        }
+        if !added.is_empty() {
+            tracing::warn!(
+                images = added.join(", "),
+                remedy = "mirror the releases to the registry, or name the images in RELEASE_IMAGES and OS_IMAGES",
+                "images that administrators added are no longer on offer"
+            );
         }
         Ok(())
     }

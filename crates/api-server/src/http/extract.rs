@@ -43,10 +43,6 @@ pub(crate) struct OfHost(pub(crate) InfraEnvId, pub(crate) HostId);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfJob(pub(crate) JobId);
 
-/// `{version}` of the path.
-#[derive(Debug, Clone)]
-pub(crate) struct OfVersion(pub(crate) String);
-
 /// `{validation_id}` of the path.
 #[derive(Debug, Clone)]
 pub(crate) struct OfValidation(pub(crate) String);
@@ -121,14 +117,6 @@ impl<S: Send + Sync> FromRequestParts<S> for OfJob {
         path_id(parts, state, "job_id")
             .await
             .map(|id| Self(JobId(id)))
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for OfVersion {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        path_text(parts, state, "version").await.map(Self)
     }
 }
 

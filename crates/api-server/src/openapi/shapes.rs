@@ -33,8 +33,7 @@ use model::schema::RecordSchemas;
 use model::steps::{StepReply, Steps};
 use model::support::{DetailedSupportedFeatures, SupportedArchitectures, SupportedFeatures};
 use model::versions::{
-    ListVersions, OfferedOsImage, OfferedRelease, OpenshiftVersion, OsImageParams,
-    ReleaseImageParams, ReleaseSource,
+    ListVersions, OfferedOsImage, OfferedRelease, OpenshiftVersion, ReleaseSource,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -224,10 +223,6 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("checkSite", 200, Json(of::<DoctorReport>)),
     on("listReleaseImages", 200, Json(of::<Vec<OfferedRelease>>)),
     on("listOsImages", 200, Json(of::<Vec<OfferedOsImage>>)),
-    on("addOsImage", 201, Json(of::<OfferedOsImage>)).body(of::<OsImageParams>),
-    on("addReleaseImage", 201, Json(of::<OfferedRelease>)).body(of::<ReleaseImageParams>),
-    on("removeOsImage", 204, Empty).query(&["cpu_architecture"]),
-    on("removeReleaseImage", 204, Empty).query(&["cpu_architecture"]),
     on("listArchives", 200, Json(of::<ArchiveList>)),
     on("listRehearsalOptions", 200, Json(of::<RehearsalOptions>)),
     on("createJob", 202, Json(of::<Job>)).body(of::<JobCreateParams>),

@@ -1,4 +1,4 @@
-//! Reads the registry of the site when it has changed, and every hour.
+//! Reads the registry of the site when it has changed, and every hour; follows the readings of all replicas.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,10 @@ const PACE: u32 = 4;
 /// First and longest pause after a failure.
 const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
 
-/// Runs until `shutdown`.
+/// Interval of looking for the reading of another replica.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Reads until `shutdown`.
 pub(super) async fn run(content: Arc<SiteContent>, shutdown: &CancellationToken) {
     if !content.is_read() {
         return;
@@ -59,6 +62,25 @@ pub(super) async fn run(content: Arc<SiteContent>, shutdown: &CancellationToken)
             () = shutdown.cancelled() => return,
         }
         if !pause(gathering, shutdown).await {
+            return;
+        }
+    }
+}
+
+/// Offers the last reading of any replica, until `shutdown`.
+pub(super) async fn follow(content: Arc<SiteContent>, shutdown: &CancellationToken) {
+    let mut is_first = true;
+    loop {
+        let mut followed = content.follow().await;
+        if followed.is_ok() && is_first {
+            followed = content.report_added_images().await;
+            is_first = followed.is_err();
+        }
+        if let Err(error) = followed {
+            let error = error.chain();
+            tracing::debug!(error, "the registry's last content not read, retrying");
+        }
+        if !pause(FOLLOW_INTERVAL, shutdown).await {
             return;
         }
     }

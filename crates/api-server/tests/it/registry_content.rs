@@ -92,6 +92,11 @@ async fn complete_releases_of_the_registry_are_on_offer() {
     assert_eq!(images[0]["url"], live, "{images}");
     assert_eq!(images[0]["openshift_version"], "4.18");
     assert_eq!(images[0]["version"], "418.94.4.18.7");
+    let listed = server.get("/v2/os-images").await.expect(200);
+    assert_eq!(
+        (&listed[0]["url"], &listed[0]["is_found"]),
+        (&json!(live), &json!(true))
+    );
     let params = merged(cluster_params(), json!({ "openshift_version": "4.18.9" }));
     let refused = server.post("/v2/clusters", &params).await;
     refused.expect(400);
@@ -135,6 +140,34 @@ async fn complete_releases_of_the_registry_are_on_offer() {
     registry.stop().await;
     let server = server.restart_with(change).await;
     until_versions(&server, &["4.18.7", "4.18.9"]).await;
+}
+
+/// After an empty list, image services would remove their files.
+#[tokio::test(flavor = "multi_thread")]
+async fn image_services_wait_for_the_first_reading() {
+    let registry = SiteRegistry::start().await;
+    let (change, again) = (reading(&registry), reading(&registry));
+    registry.stop().await;
+    let until_failed = async |server: &Server| {
+        server
+            .until("the failed reading", async || {
+                let report = server.get("/v2/doctor").await.expect(200);
+                if finding(&report, "registry-content")["status"] == "failed" {
+                    Ok(())
+                } else {
+                    Err(report)
+                }
+            })
+            .await;
+    };
+    let server = Server::with(change).await;
+    until_failed(&server).await;
+    assert_eq!(server.plain("/os-images").await, 503);
+    // The failure is stored, which is no reading.
+    let server = server.restart_with(again).await;
+    until_failed(&server).await;
+    assert_eq!(server.plain("/os-images").await, 503);
+    assert_eq!(server.get("/v2/os-images").await.expect(200), json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

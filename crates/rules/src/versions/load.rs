@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::Error;
-use model::versions::{
-    AddedOsImage, CpuArchitecture, OpenshiftVersion, OsImage, OsImageParams, ReleaseImage,
-    ReleaseImageParams, ReleaseSource,
-};
+use model::versions::{CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage, ReleaseSource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use url::Url;
 
 use super::find::architecture;
 use super::number::Number;
@@ -63,29 +59,6 @@ fn complete_release(list: &str, index: usize, image: &mut ReleaseImage) -> Resul
     Ok(())
 }
 
-/// A release image out of the parameters of an administrator.
-///
-/// Errors: Invalid – as of [`load_release_images`].
-pub fn release_image(params: ReleaseImageParams) -> Result<ReleaseImage, Error> {
-    let mut parts = params.version.splitn(3, '.');
-    let minor: Vec<_> = parts.by_ref().take(2).collect();
-    let mut image = ReleaseImage {
-        openshift_version: minor.join("."),
-        version: params.version.clone(),
-        cpu_architecture: params.cpu_architecture,
-        url: params.url,
-        default: params.default,
-        ..ReleaseImage::default()
-    };
-    complete_release("release images", 0, &mut image)?;
-    let host = image.url.split_once('/').map_or("", |(host, _)| host);
-    if !host.contains(['.', ':']) {
-        let reason = "names no registry: write host/repository:tag";
-        return Err(entry("release images", 0, "url", reason));
-    }
-    Ok(image)
-}
-
 /// Reads `OS_IMAGES`.
 ///
 /// Errors: `Invalid` naming `OS_IMAGES` and the entry, counted from 0.
@@ -106,81 +79,6 @@ pub fn load_os_images(json: &str) -> Result<Vec<OsImage>, Error> {
         }
     }
     Ok(images)
-}
-
-/// Longest address of an added OS image. Units: bytes.
-pub const OS_IMAGE_URL_BYTES: usize = 1024;
-/// Longest version of an added OS image, which is a part of file names. Units: bytes.
-pub const OS_IMAGE_VERSION_BYTES: usize = 128;
-
-/// An OS image out of the parameters of an administrator.
-///
-/// Errors: Invalid – a malformed version, address or checksum, or credentials in the address, which is public.
-pub fn os_image(params: OsImageParams) -> Result<AddedOsImage, Error> {
-    let wrong = |member: &str, reason: &str| Err(Error::invalid(member, reason));
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
-    for (member, text, longest) in [
-        (
-            "openshift_version",
-            &params.openshift_version,
-            OS_IMAGE_VERSION_BYTES,
-        ),
-        ("version", &params.version, OS_IMAGE_VERSION_BYTES),
-        ("url", &params.url, OS_IMAGE_URL_BYTES),
-    ] {
-        if text.is_empty() || text.len() > longest {
-            return wrong(member, &format!("has 1 to {longest} bytes"));
-        }
-        // Versions are parts of paths and of file names.
-        if member != "url" && !text.chars().all(is_name) {
-            return wrong(member, "is not made of letters, digits and . _ - +");
-        }
-    }
-    if let Err(error) = params.openshift_version.parse::<Number>() {
-        return wrong("openshift_version", &error.to_string());
-    }
-    let cpu_architecture = architecture(params.cpu_architecture);
-    if cpu_architecture == CpuArchitecture::Multi {
-        return wrong(
-            "cpu_architecture",
-            "names no architecture: add an image for each",
-        );
-    }
-    if let Err(reason) = check_address(&params.url) {
-        return wrong("url", reason);
-    }
-    let sha256 = params.sha256.to_ascii_lowercase();
-    let is_digest = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !sha256.is_empty() && !is_digest {
-        return wrong("sha256", "expected 64 hexadecimal digits");
-    }
-    Ok(AddedOsImage {
-        image: OsImage {
-            openshift_version: params.openshift_version,
-            cpu_architecture,
-            url: params.url,
-            version: params.version,
-        },
-        sha256,
-    })
-}
-
-fn check_address(address: &str) -> Result<(), &'static str> {
-    const EXPECTED: &str = "expected https://…, http://…, file:///… or oci://host/repository:tag";
-    let url = Url::parse(address).map_err(|_| EXPECTED)?;
-    if !["https", "http", "file", "oci"].contains(&url.scheme())
-        || (url.scheme() != "file" && !url.has_host())
-        || address.contains(char::is_whitespace)
-    {
-        return Err(EXPECTED);
-    }
-    let has_login = !url.username().is_empty() || url.password().is_some();
-    if has_login || url.query().is_some() || url.fragment().is_some() {
-        return Err(
-            "has a login or a query: they belong into OS_IMAGES_REQUEST_HEADERS and OS_IMAGES_REQUEST_QUERY_PARAMS",
-        );
-    }
-    Ok(())
 }
 
 /// Reads `RELEASE_SOURCES`.
@@ -345,89 +243,6 @@ mod tests {
         }
         assert!(load_release_images("{}").is_err());
         assert!(load_release_images("").unwrap().is_empty());
-    }
-
-    fn os_image_params() -> OsImageParams {
-        OsImageParams {
-            openshift_version: "4.19".to_owned(),
-            cpu_architecture: CpuArchitecture::Aarch64,
-            version: "419.96.1-0".to_owned(),
-            url: "https://files.example/live.iso".to_owned(),
-            sha256: String::new(),
-        }
-    }
-
-    #[test]
-    fn added_os_images_are_completed() {
-        let added = os_image(OsImageParams {
-            sha256: "AB".repeat(32),
-            ..os_image_params()
-        });
-        let added = added.unwrap();
-        assert_eq!(added.image.cpu_architecture, CpuArchitecture::Arm64);
-        assert_eq!(added.sha256, "ab".repeat(32));
-        for url in [
-            "http://10.0.0.1:8080/a/b.iso",
-            "file:///images/live.iso",
-            "oci://registry.example:5000/openshift/boot-images:419-x86_64",
-        ] {
-            let url = url.to_owned();
-            os_image(OsImageParams {
-                url,
-                ..os_image_params()
-            })
-            .unwrap();
-        }
-    }
-
-    // limit: version of an added OS image
-    // limit: address of an added OS image
-    #[test]
-    fn wrong_members_of_added_os_images_are_named() {
-        type Change = fn(&mut OsImageParams);
-        let changes: [(&str, Change); 13] = [
-            ("openshift_version", |it| {
-                it.openshift_version = "4".to_owned();
-            }),
-            ("openshift_version", |it| it.openshift_version.clear()),
-            ("cpu_architecture", |it| {
-                it.cpu_architecture = CpuArchitecture::Multi;
-            }),
-            ("version", |it| it.version = "../419".to_owned()),
-            ("version", |it| {
-                it.version = "4".repeat(OS_IMAGE_VERSION_BYTES + 1);
-            }),
-            ("url", |it| it.url.clear()),
-            ("url", |it| it.url = "live.iso".to_owned()),
-            ("url", |it| {
-                it.url = "ftp://files.example/live.iso".to_owned();
-            }),
-            ("url", |it| it.url = "https:///live.iso?".to_owned()),
-            ("url", |it| {
-                it.url = "https://root:hunter2@files.example/live.iso".to_owned();
-            }),
-            ("url", |it| {
-                it.url = "https://files.example/live.iso?token=hunter2".to_owned();
-            }),
-            ("url", |it| {
-                it.url = format!("https://a/{}", "b".repeat(OS_IMAGE_URL_BYTES - 9));
-            }),
-            ("sha256", |it| it.sha256 = "ab".to_owned()),
-        ];
-        for (member, change) in changes {
-            let mut params = os_image_params();
-            change(&mut params);
-            let refused = os_image(params.clone()).unwrap_err().to_string();
-            assert!(refused.contains(member), "{params:?}: {refused}");
-            assert!(!refused.contains("hunter2"), "{refused}");
-        }
-        let longest = OsImageParams {
-            version: "4".repeat(OS_IMAGE_VERSION_BYTES),
-            url: format!("https://a/{}", "b".repeat(OS_IMAGE_URL_BYTES - 10)),
-            ..os_image_params()
-        };
-        assert_eq!(longest.url.len(), OS_IMAGE_URL_BYTES);
-        os_image(longest).unwrap();
     }
 
     #[test]
