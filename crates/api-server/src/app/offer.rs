@@ -108,6 +108,11 @@ impl CurrentOffer {
         });
     }
 
+    /// Whether the registry was read.
+    pub(super) fn has_content(&self) -> bool {
+        self.images().content.is_some()
+    }
+
     /// Content of the registry.
     pub(super) fn content(&self) -> RegistryContent {
         self.images().content.clone().unwrap_or_default()

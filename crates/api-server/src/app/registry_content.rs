@@ -103,6 +103,11 @@ impl SiteContent {
         self.source.is_some()
     }
 
+    /// Whether its content is on offer.
+    pub(crate) fn is_known(&self) -> bool {
+        self.offer.has_content()
+    }
+
     /// Waits until a part of the registry has to be read.
     pub(crate) async fn due(&self) {
         self.due.notified().await;

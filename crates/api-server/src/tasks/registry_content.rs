@@ -72,7 +72,7 @@ pub(super) async fn follow(content: Arc<SiteContent>, shutdown: &CancellationTok
     let mut is_first = true;
     loop {
         let mut followed = content.follow().await;
-        if followed.is_ok() && is_first {
+        if followed.is_ok() && is_first && content.is_known() {
             followed = content.report_added_images().await;
             is_first = followed.is_err();
         }
