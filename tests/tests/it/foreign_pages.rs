@@ -60,7 +60,9 @@ const LISTS: [&str; 7] = [
 /// Settings of the site.
 const SETTINGS: &str = "METRICS_ON_PUBLIC_PORT=true\nPUBLIC_CONTAINER_REGISTRIES=quay.io\nALLOWED_HOSTS=*.site.example\n\
     AGENT_DOCKER_IMAGE=quay.io/lab/agent:1\nINSTALLER_IMAGE=quay.io/lab/installer:1\n\
-    CONTROLLER_IMAGE=quay.io/lab/controller:1\n";
+    CONTROLLER_IMAGE=quay.io/lab/controller:1\n\
+    OS_IMAGES=[{\"openshift_version\":\"4.18\",\"cpu_architecture\":\"x86_64\",\"version\":\"418.1\",\
+    \"url\":\"http://127.0.0.1:1/live.iso\"}]\n";
 /// Query of the request that the log is searched for: it carried the remembered password.
 const REMEMBERED: &str = "n=77";
 /// Name that a stranger's name server would lead to this machine.
