@@ -232,6 +232,9 @@ data:
   PUBLIC_CONTAINER_REGISTRIES: quay.io,registry.example.org:5000
   PLATFORM_VERSIONS: '{"4.18":{"cpu_architectures":["x86_64"],"display_name":"4.18.30","support_level":"production","default":true}}'
   OS_IMAGES: '[{"openshift_version":"4.18","cpu_architecture":"x86_64","url":"http://127.0.0.1:9/live.iso","version":"418.94"}]'
+  AGENT_DOCKER_IMAGE: quay.io/lab/agent:1
+  INSTALLER_IMAGE: quay.io/lab/installer:1
+  CONTROLLER_IMAGE: quay.io/lab/controller:1
   RELEASE_IMAGES: '[{"openshift_version":"4.18","cpu_architecture":"x86_64","cpu_architectures":["x86_64"],"url":"quay.io/release/release:4.18.30-x86_64","version":"4.18.30","default":true}]'
   HW_VALIDATOR_REQUIREMENTS: '[{"version":"default","master":{"cpu_cores":4,"ram_mib":16384,"disk_size_gb":120,"installation_disk_speed_threshold_ms":10,"network_latency_threshold_ms":100,"packet_loss_percentage":0},"worker":{"cpu_cores":2,"ram_mib":8192,"disk_size_gb":120,"installation_disk_speed_threshold_ms":10,"network_latency_threshold_ms":1000,"packet_loss_percentage":10},"sno":{"cpu_cores":8,"ram_mib":32768,"disk_size_gb":120,"installation_disk_speed_threshold_ms":10}}]'
   ENABLE_SINGLE_NODE_DNSMASQ: "true"
