@@ -11,6 +11,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use system_tests::{Installation, Scratch, SiteProxy, client};
 use testkit::chromium;
+use testkit::iso::LiveImageOptions;
 use url::Url;
 
 const API: &str = "/api/assisted-install/v2";
@@ -60,9 +61,7 @@ const LISTS: [&str; 7] = [
 /// Settings of the site.
 const SETTINGS: &str = "METRICS_ON_PUBLIC_PORT=true\nPUBLIC_CONTAINER_REGISTRIES=quay.io\nALLOWED_HOSTS=*.site.example\n\
     AGENT_DOCKER_IMAGE=quay.io/lab/agent:1\nINSTALLER_IMAGE=quay.io/lab/installer:1\n\
-    CONTROLLER_IMAGE=quay.io/lab/controller:1\n\
-    OS_IMAGES=[{\"openshift_version\":\"4.18\",\"cpu_architecture\":\"x86_64\",\"version\":\"418.1\",\
-    \"url\":\"http://127.0.0.1:1/live.iso\"}]\n";
+    CONTROLLER_IMAGE=quay.io/lab/controller:1\n";
 /// Query of the request that the log is searched for: it carried the remembered password.
 const REMEMBERED: &str = "n=77";
 /// Name that a stranger's name server would lead to this machine.
@@ -89,7 +88,14 @@ impl AttackedSite {
         std::fs::write(catalog.join("lab.json"), CATALOG)?;
         let catalog = catalog.display().to_string();
         let installation = Installation::start_with(&["--catalog", &catalog]).await?;
-        installation.change_settings(SETTINGS).await?;
+        let live = content.path().join("live.iso");
+        testkit::iso::write(&live, &LiveImageOptions::default())?;
+        let os_images = json!([{
+            "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.1",
+            "url": format!("file://{}", live.display()),
+        }]);
+        let settings = format!("{SETTINGS}OS_IMAGES={os_images}\n");
+        installation.change_settings(&settings).await?;
         let services = installation.state()?.services;
         let proxy = SiteProxy::start(&services, &installation.folder("proxy")?).await?;
         Ok(Self {

@@ -202,7 +202,7 @@ impl Drop for DocumentedPod {
     }
 }
 
-/// All variables of the specification.
+/// All variables of the specification, and the images of hosts, whose release is out of reach.
 const CONFIG_MAP: &str = r#"apiVersion: v1
 kind: ConfigMap
 metadata: { name: config }
