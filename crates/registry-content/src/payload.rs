@@ -28,6 +28,9 @@ const CONFIG_BYTES: u64 = 1 << 20;
 const TEXT_BYTES: usize = 255;
 /// Characters of a label that a reason shows: it is text of whichever client pushed it.
 const SHOWN: usize = 64;
+/// Repositories that a release is mirrored from at most; real ones have a handful. Each discovery image lists those of all
+/// releases, and has little room.
+const MAX_MIRRORS: usize = 100;
 /// Images of a release at most; releases have some two hundred.
 const MAX_IMAGES: usize = 1_000;
 
@@ -132,6 +135,7 @@ impl PayloadReader<'_> {
         });
         let SoughtImages { missing, mirrors } =
             self.sought(&candidate.image, images.collect()).await?;
+        check_mirrors(&mirrors)?;
         let stream = match files.boot_images {
             Some(yaml) => default_stream(&yaml).map_err(|why| wrong(&why))?,
             None => Value::Null,
@@ -298,6 +302,34 @@ fn mirror(image: &str, place: &Reference) -> Option<HeldMirror> {
     })
 }
 
+/// Errors: Invalid – more than discovery images have room for.
+fn check_mirrors(mirrors: &BTreeSet<HeldMirror>) -> Result<(), Error> {
+    if mirrors.len() <= MAX_MIRRORS {
+        return Ok(());
+    }
+    Err(wrong(&format!(
+        "its images are of more than {MAX_MIRRORS} repositories"
+    )))
+}
+
 fn wrong(reason: &str) -> Error {
     Error::invalid("release", reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_mirrored_from_so_many_repositories() {
+        let mirrors = |count: usize| {
+            let mirror = |number: usize| HeldMirror {
+                source: format!("quay.example/{number}"),
+                mirror: "r:5000/openshift/release".to_owned(),
+            };
+            (0..count).map(mirror).collect()
+        };
+        assert!(check_mirrors(&mirrors(MAX_MIRRORS)).is_ok());
+        assert!(check_mirrors(&mirrors(MAX_MIRRORS + 1)).is_err());
+    }
 }
