@@ -92,10 +92,10 @@ impl SiteMirrors {
     /// Errors: Invalid – the configuration is written so that entries cannot be added; its own mirrors stay.
     pub fn set_found(&self, found: &BTreeMap<String, BTreeSet<String>>) -> Result<(), Error> {
         let own = &self.0.registries_conf;
-        let has_entry = Mirrors::parse(own)?;
+        let configured = Mirrors::parse(own)?;
         let mut text = own.clone();
         for (source, mirrors) in found {
-            if has_entry.has_entry(&source.parse()?) {
+            if configured.has_entry(&source.parse()?) {
                 continue;
             }
             // Names of repositories have no characters that TOML takes for something else. Writing to a text does not fail.

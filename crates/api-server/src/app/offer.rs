@@ -93,16 +93,16 @@ impl CurrentOffer {
         if self.images().content.as_ref() == Some(content) {
             return;
         }
-        // Before the releases, whose images are there.
-        if let Err(error) = self.mirrors.set_found(&mirrors(content)) {
-            let error = error.chain();
-            tracing::warn!(
-                error,
-                "the file of REGISTRIES_CONF_PATH stays alone: write its entries as [[registry]], else it has to name \
-                 the registry of the site as a mirror"
-            );
-        }
         self.change(|images| {
+            // Under the lock: another reading must not leave its mirrors to this content.
+            if let Err(error) = self.mirrors.set_found(&mirrors(content)) {
+                let error = error.chain();
+                tracing::warn!(
+                    error,
+                    "the file of REGISTRIES_CONF_PATH stays alone: write its entries as [[registry]], else it has to \
+                     name the registry of the site as a mirror"
+                );
+            }
             images.content = Some(content.clone());
             images.mirrored = sources(&self.mirrors);
         });
