@@ -24,7 +24,7 @@ mod tasks;
 use std::path::Path;
 use std::process::ExitCode;
 
-use preparation::{Confinement, RegistryAccess, Signers, SiteMirrors};
+use preparation::{Confinement, RegistryAccess, Signers, SiteCatalogs, SiteMirrors};
 use sandbox::{Launcher, SandboxLimits};
 use service::health::Health;
 use service::program::{self, ServerArgs, ServerSettings as _};
@@ -121,11 +121,13 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         Signers::load(keyring, stores, mirror_ca.as_deref())
     });
     let signers = signers.transpose().doing("reading RELEASE_KEYRING")?;
+    let catalogs = SiteCatalogs::default();
     let install = preparation::InstallContext::new(preparation::InstallOptions {
         store: store.clone(),
         dummy_ignition: settings.dummy_ignition,
         invoker: settings.install_invoker.clone(),
         policy: settings.policy(),
+        catalogs: catalogs.clone(),
         registry: RegistryAccess {
             ca_pem: mirror_ca.map(String::into_bytes),
             insecure: settings.skip_cert_verification,
@@ -140,7 +142,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         signers,
         on_cache_event: measurements::count_cache_event,
     });
-    let offer = CurrentOffer::new(settings.offer(), os_images_file, mirrors);
+    let offer = CurrentOffer::new(settings.offer(), os_images_file, mirrors, catalogs);
     Ok(App::new(settings, auth, store, discovery, install, offer))
 }
 

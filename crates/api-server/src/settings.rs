@@ -482,6 +482,7 @@ service::settings! {
         /// Run dnsmasq on single-node clusters.
         enable_single_node_dnsmasq: bool = "true",
         /// Catalog sources of operators in new clusters by the platform's name: {"redhat-operators":"cs-operators"}.
+        /// Without it, the catalogs of CONTENT_REGISTRY.
         operator_catalog_sources: JsonVar<BTreeMap<String, String>> = "{}",
         /// Accept two control-plane nodes with an arbiter.
         tna_clusters_support: bool = "true",
@@ -668,6 +669,7 @@ impl Settings {
             disabled_cluster_validations: known(&self.disabled_cluster_validations),
             single_node_dnsmasq: self.enable_single_node_dnsmasq,
             catalog_sources: self.operator_catalog_sources.0.clone(),
+            catalogs: Vec::new(),
             disk_encryption_support: self.disk_encryption_support,
             ipv6_support: self.ipv6_support,
             soft_timeouts: self.enable_soft_timeouts,

@@ -6,6 +6,7 @@
 pub mod archive_name;
 pub mod audit;
 pub mod bmc_boot;
+pub mod catalog_source;
 pub mod cluster;
 pub mod cluster_nodes;
 pub mod declaration;

@@ -22,6 +22,7 @@ use crate::registry_limit::{PreparationPermit, RegistryLimit};
 use crate::release::{ReleaseCache, ReleaseInfo};
 use crate::release_image;
 use crate::signers::{Signers, unsigned};
+use crate::site_catalogs::SiteCatalogs;
 use crate::work_folder::PreparationLock;
 
 /// Options of all preparations, fixed at start.
@@ -35,6 +36,8 @@ pub struct InstallOptions {
     pub invoker: String,
     /// Policy of the generated manifests.
     pub policy: InstallationPolicy,
+    /// Operator catalogs of the site.
+    pub catalogs: SiteCatalogs,
     /// Access to registries.
     pub registry: RegistryAccess,
     /// Confinement of the installer and its loader.

@@ -11,7 +11,7 @@ use crate::context::{InstallContext, PreparationInput};
 /// Errors: `Invalid` – a member that the installer needs is missing, or the overrides do not fit.
 pub fn build(ctx: &InstallContext, input: &PreparationInput) -> Result<String, Error> {
     let mirrors = ctx.options().registry.mirrors.get();
-    let sources: Vec<ImageMirror> = mirrors
+    let mut sources: Vec<ImageMirror> = mirrors
         .iter()
         .flat_map(|mirrors| mirrors.mirrors.sources())
         .filter(|source| !source.mirrors.is_empty())
@@ -20,6 +20,16 @@ pub fn build(ctx: &InstallContext, input: &PreparationInput) -> Result<String, E
             mirrors: source.mirrors.into_iter().map(str::to_owned).collect(),
         })
         .collect();
+    let catalogs = &ctx.options().catalogs;
+    for catalog in catalogs.of(&input.snapshot.cluster.openshift_version) {
+        for (source, mirrors) in catalog.mirrors {
+            // Those of releases and of the configuration win.
+            if !sources.iter().any(|known| known.source == source) {
+                let mirrors = mirrors.into_iter().collect();
+                sources.push(ImageMirror { source, mirrors });
+            }
+        }
+    }
     let trust_bundles: Vec<String> = mirrors
         .as_ref()
         .and_then(|mirrors| mirrors.ca_bundle.clone())

@@ -31,6 +31,7 @@ mod registry_limit;
 mod release;
 mod release_image;
 mod signers;
+mod site_catalogs;
 mod work_folder;
 
 pub use confinement::Confinement;
@@ -46,6 +47,7 @@ pub use registry::RegistryAccess;
 pub use registry_limit::PreparationPermit;
 pub use release::ReleaseInfo;
 pub use signers::{Signers, keyring};
+pub use site_catalogs::{SiteCatalog, SiteCatalogs};
 pub use work_folder::PreparationLock;
 
 #[cfg(test)]

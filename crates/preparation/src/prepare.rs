@@ -17,6 +17,7 @@ use crate::installer_cache::CachedInstaller;
 use crate::outputs::{self, Outputs};
 use crate::redaction::Masks;
 use crate::release::ReleaseInfo;
+use crate::site_catalogs::with_catalogs;
 use crate::work_folder::WorkFolder;
 use crate::{dummy, extract, install_config, manifests, release_image};
 
@@ -54,8 +55,12 @@ async fn make(
     deadline: Instant,
 ) -> Result<(Outputs, ReleaseInfo), PreparationFailure> {
     let install_config = install_config::build(ctx, input)?;
-    let policy = &ctx.options().policy;
-    let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
+    let options = ctx.options();
+    let catalogs = options
+        .catalogs
+        .of(&input.snapshot.cluster.openshift_version);
+    let policy = with_catalogs(&options.policy, &catalogs);
+    let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, &policy)?;
     if ctx.options().dummy_ignition {
         let mut outputs = dummy::outputs(&input.snapshot, &install_config)?;
         add_manifests(&mut outputs, &input.snapshot, generated)?;

@@ -3,14 +3,16 @@
 //! Nothing here is stored or served. Invariant: a release without missing images had each image that its payload names
 //! in this registry when it was read.
 
+mod catalogs;
 mod offered;
 mod payload;
 mod places;
 mod read;
 mod tag;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use oci::Reference;
 use serde::{Deserialize, Serialize};
 
 pub use offered::{mirrors, offered_releases, os_images, release_images};
@@ -23,8 +25,24 @@ pub use read::{ContentReader, EarlierReadings};
 pub struct RegistryContent {
     /// The releases.
     pub releases: Vec<HeldRelease>,
-    /// Images with tags of releases that are none, or cannot be read.
+    /// The operator catalogs.
+    pub catalogs: Vec<HeldCatalog>,
+    /// Images with tags of releases that are none, or images that cannot be read.
     pub rejected: Vec<RejectedImage>,
+    /// Images with tags of catalogs that are none, with their digests.
+    pub others: BTreeMap<String, String>,
+}
+
+impl HeldMirror {
+    /// The mirror that has an image in this place; none if it is the image's own.
+    pub(crate) fn of(image: &str, place: &Reference) -> Option<Self> {
+        let source = image.parse::<Reference>().ok()?.without_version();
+        let mirror = place.without_version();
+        (source != mirror).then(|| Self {
+            source: source.to_string(),
+            mirror: mirror.to_string(),
+        })
+    }
 }
 
 /// A release in the registry.
@@ -48,6 +66,22 @@ pub struct HeldRelease {
     /// Live images of its operating system.
     pub boot_images: Vec<HeldBootImage>,
     /// Repositories that its payload names, each with the one in the registry that has its images.
+    pub mirrors: BTreeSet<HeldMirror>,
+}
+
+/// An operator catalog in the registry.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldCatalog {
+    /// `HOST/REPOSITORY:TAG`.
+    pub image: String,
+    /// Digest of that tag.
+    pub digest: String,
+    /// Version of the platform whose clusters it is for: `x.y`.
+    pub version: String,
+    /// Of each repository that its operators name and the registry has not: one image.
+    pub missing: Vec<String>,
+    /// The other repositories.
     pub mirrors: BTreeSet<HeldMirror>,
 }
 

@@ -224,7 +224,7 @@ impl PayloadReader<'_> {
         let mut sought = SoughtImages::default();
         for (image, place) in looked {
             match place {
-                Some(place) => sought.mirrors.extend(mirror(&image.image, &place)),
+                Some(place) => sought.mirrors.extend(HeldMirror::of(&image.image, &place)),
                 None => sought.missing.push(image),
             }
         }
@@ -290,16 +290,6 @@ pub(crate) fn is_closed(error: &Error) -> bool {
         error,
         Error::Unauthenticated { .. } | Error::Forbidden { .. }
     )
-}
-
-/// The mirror that has an image in this place; none if it is the image's own.
-fn mirror(image: &str, place: &Reference) -> Option<HeldMirror> {
-    let source = image.parse::<Reference>().ok()?.without_version();
-    let mirror = place.without_version();
-    (source != mirror).then(|| HeldMirror {
-        source: source.to_string(),
-        mirror: mirror.to_string(),
-    })
 }
 
 /// Errors: Invalid – more than discovery images have room for.

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use oci::{Reference, Registry};
+use oci::{Digest, Reference, Registry};
 use oci_client::Client;
 use semver::Version;
 
+use crate::catalogs::{CatalogReader, platform_version};
 use crate::payload::{Candidate, PayloadReader, is_closed};
 use crate::tag::release_of;
-use crate::{HeldRelease, RegistryContent, RejectedImage};
+use crate::{RegistryContent, RejectedImage};
 
 /// Repositories whose tags are listed at a time.
 const CONCURRENT: usize = 8;
@@ -19,6 +21,8 @@ const CONCURRENT: usize = 8;
 const TAG_PAGES: usize = 100;
 /// Readings by turns of which one asks for a thing that nothing says to have changed: with one an hour, every two days.
 const ROUND: u64 = 48;
+/// Catalogs of a registry at most.
+const MAX_CATALOGS: usize = 100;
 /// Candidates of a registry at most, the newest ones. A release has one for each architecture.
 const MAX_CANDIDATES: usize = 1_000;
 
@@ -31,6 +35,24 @@ pub struct ContentReader {
     pub registry: Registry,
     /// Repositories below it are read; empty for all.
     pub namespace: String,
+    /// Folder for the files of one catalog at a time. It is emptied, and removed.
+    pub scratch: PathBuf,
+}
+
+/// Images whose tags are those of releases or of catalogs.
+#[derive(Debug, Default)]
+struct TaggedImages {
+    releases: Vec<(Version, Candidate)>,
+    /// With the version of the platform.
+    catalogs: Vec<(String, Reference)>,
+}
+
+impl TaggedImages {
+    fn repositories(&self) -> BTreeSet<String> {
+        let releases = self.releases.iter().map(|(_, it)| &it.image);
+        let images = releases.chain(self.catalogs.iter().map(|(_, image)| image));
+        images.map(|image| image.repository.to_string()).collect()
+    }
 }
 
 /// Earlier readings of a registry: spares most of the next one.
@@ -38,7 +60,7 @@ pub struct ContentReader {
 pub struct EarlierReadings {
     /// Number of readings.
     count: u64,
-    /// Repositories without tags of releases.
+    /// Repositories without tags of releases and catalogs.
     plain: BTreeSet<String>,
 }
 
@@ -58,18 +80,20 @@ impl EarlierReadings {
     }
 }
 
-/// Repositories of the releases, and of the images that are left out.
+/// Repositories of all known images.
 fn repositories(content: &RegistryContent) -> BTreeSet<String> {
     let images = content.releases.iter().map(|release| &release.image);
     let images = images.chain(content.rejected.iter().map(|image| &image.image));
+    let images = images.chain(content.catalogs.iter().map(|catalog| &catalog.image));
+    let images = images.chain(content.others.keys());
     let of = |image: &String| Some(image.parse::<Reference>().ok()?.repository.to_string());
     images.filter_map(of).collect()
 }
 
 impl ContentReader {
-    /// Reads the registry: repositories that are new or have releases, and by turns those without any. Releases in `known`
-    /// are not read again while their tags have the same digest, for which by turns is asked, too; the images that they
-    /// lack are looked for each time.
+    /// Reads the registry: repositories that are new or have releases or catalogs, and by turns the others. Images in
+    /// `known` are not read again while their tags have the same digest, for which by turns is asked, too; the images that
+    /// they lack are looked for each time.
     ///
     /// Errors: those of the registry.
     pub async fn read(
@@ -86,18 +110,15 @@ impl ContentReader {
             !earlier.plain.contains(*name) || held.contains(*name) || earlier.is_due(name)
         };
         let asked: BTreeSet<String> = all.iter().filter(is_asked).cloned().collect();
-        let candidates = self.all_candidates(&asked).await?;
+        let tagged = self.tagged(&asked).await?;
+        let of_interest = tagged.repositories();
         let mut known = known.clone();
         known.rejected.retain(|it| !earlier.is_due(&it.image));
         let is_due = |image: &Reference| earlier.is_due(&image.to_string());
-        let content = self.content(&known, candidates.clone(), is_due).await?;
-        let of_releases = candidates
-            .iter()
-            .map(|(_, it)| it.image.repository.to_string());
-        let of_releases: BTreeSet<String> = of_releases.collect();
+        let content = self.content(&known, tagged, is_due).await?;
         *earlier = EarlierReadings {
             count: earlier.count + 1,
-            plain: &all - &of_releases,
+            plain: &all - &of_interest,
         };
         Ok(content)
     }
@@ -113,9 +134,9 @@ impl ContentReader {
         let mut asked: BTreeSet<String> = changed.clone();
         asked.retain(|name| self.is_inside(name));
         asked.extend(repositories(known));
-        let candidates = self.all_candidates(&asked).await?;
+        let tagged = self.tagged(&asked).await?;
         let has_changed = |image: &Reference| changed.contains(&image.repository.to_string());
-        self.content(known, candidates, has_changed).await
+        self.content(known, tagged, has_changed).await
     }
 
     fn is_inside(&self, repository: &str) -> bool {
@@ -123,106 +144,61 @@ impl ContentReader {
         self.namespace.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    async fn all_candidates(
-        &self,
-        repositories: &BTreeSet<String>,
-    ) -> Result<Vec<(Version, Candidate)>, Error> {
-        let listed = repositories.iter().map(|name| self.candidates(name));
+    async fn tagged(&self, repositories: &BTreeSet<String>) -> Result<TaggedImages, Error> {
+        let listed = repositories.iter().map(|name| self.tagged_in(name));
         let listed: Vec<_> = listed.collect();
-        let listed: Vec<Vec<_>> = stream::iter(listed)
-            .buffered(CONCURRENT)
-            .try_collect()
-            .await?;
-        let mut candidates = listed.concat();
-        candidates.sort_by(|a, b| (&b.0, &b.1.image).cmp(&(&a.0, &a.1.image)));
-        candidates.truncate(MAX_CANDIDATES);
-        candidates.reverse();
-        Ok(candidates)
+        let mut listed = stream::iter(listed).buffered(CONCURRENT);
+        let mut tagged = TaggedImages::default();
+        while let Some(more) = listed.try_next().await? {
+            tagged.releases.extend(more.releases);
+            tagged.catalogs.extend(more.catalogs);
+        }
+        let releases = &mut tagged.releases;
+        releases.sort_by(|a, b| (&b.0, &b.1.image).cmp(&(&a.0, &a.1.image)));
+        releases.truncate(MAX_CANDIDATES);
+        releases.reverse();
+        tagged.catalogs.truncate(MAX_CATALOGS);
+        Ok(tagged)
     }
 
-    /// The content, if `candidates` are all. A known digest is believed, but for those that are `due`.
+    /// The content, if `tagged` are all. A known digest is believed, but for images that are `due`.
     async fn content(
         &self,
         known: &RegistryContent,
-        candidates: Vec<(Version, Candidate)>,
+        tagged: TaggedImages,
         is_due: impl Fn(&Reference) -> bool,
     ) -> Result<RegistryContent, Error> {
-        let releases = known.releases.iter();
-        let releases = releases.map(|release| (release.image.as_str(), release));
-        let releases: BTreeMap<&str, &HeldRelease> = releases.collect();
-        let rejected = known.rejected.iter();
-        let rejected = rejected.map(|rejected| (rejected.image.as_str(), rejected));
-        let rejected: BTreeMap<&str, &RejectedImage> = rejected.collect();
-        let mut content = RegistryContent::default();
-        let mut seen = BTreeSet::new();
-        for (_, mut candidate) in candidates {
-            let image = candidate.image.to_string();
-            let release = releases.get(image.as_str()).copied();
-            let reject = rejected.get(image.as_str()).copied();
-            let digest = release.map(|it| &it.digest).or(reject.map(|it| &it.digest));
-            candidate.digest = match digest.filter(|_| !is_due(&candidate.image)) {
-                Some(digest) => digest.clone(),
-                None => match self.client.manifest_digest(&candidate.image).await? {
-                    Some(digest) => digest.to_string(),
-                    // Deleted meanwhile.
-                    None => continue,
-                },
-            };
-            // A release in two namespaces is one.
-            if !seen.insert((candidate.digest.clone(), candidate.architecture.to_string())) {
-                continue;
-            }
-            if let Some(reject) = reject.filter(|it| it.digest == candidate.digest) {
-                content.rejected.push(reject.clone());
-                continue;
-            }
-            let release = release.filter(|release| release.digest == candidate.digest);
-            match self.release(&candidate, release).await {
-                Ok(release) => content.releases.push(release),
-                // Of this image alone; the registry answers.
-                Err(error @ (Error::Invalid { .. } | Error::NotFound { .. })) => {
-                    content.rejected.push(RejectedImage {
-                        image,
-                        digest: candidate.digest,
-                        reason: error.chain(),
-                    });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(content)
-    }
-
-    async fn release(
-        &self,
-        candidate: &Candidate,
-        known: Option<&HeldRelease>,
-    ) -> Result<HeldRelease, Error> {
-        let reader = PayloadReader {
-            client: &self.client,
-            namespace: &self.namespace,
+        let mut reading = Reading {
+            reader: self,
+            known,
+            digests: digests(known),
+            is_due,
+            content: RegistryContent::default(),
         };
-        match known {
-            None => reader.release(candidate).await,
-            Some(known) if known.missing.is_empty() => Ok(known.clone()),
-            Some(known) => {
-                let missing = known.missing.clone();
-                let sought = reader.sought(&candidate.image, missing).await?;
-                if sought.missing == known.missing {
-                    return Ok(known.clone());
-                }
-                // Its boot images may be there now.
-                reader.release(candidate).await
+        let mut seen = BTreeSet::new();
+        for (_, mut candidate) in tagged.releases {
+            let Some(digest) = reading.digest(&candidate.image).await? else {
+                continue;
+            };
+            candidate.digest = digest.to_string();
+            // A release in two namespaces is one.
+            if seen.insert((candidate.digest.clone(), candidate.architecture.to_string())) {
+                reading.release(candidate).await?;
             }
         }
+        for (version, image) in tagged.catalogs {
+            if let Some(digest) = reading.digest(&image).await? {
+                reading.catalog(&version, &image, &digest).await?;
+            }
+        }
+        Ok(reading.content)
     }
 
-    /// Images of a repository with tags of releases.
-    async fn candidates(&self, repository: &str) -> Result<Vec<(Version, Candidate)>, Error> {
+    async fn tagged_in(&self, repository: &str) -> Result<TaggedImages, Error> {
         let place = format!("{}/{repository}", self.registry);
         // A name that no tool could pull.
         let Ok(place) = place.parse::<Reference>() else {
-            return Ok(Vec::new());
+            return Ok(TaggedImages::default());
         };
         let tags = match self.client.tags_within(&place, TAG_PAGES).await {
             Ok(tags) => tags.unwrap_or_default(),
@@ -230,19 +206,165 @@ impl ContentReader {
             Err(error) if is_closed(&error) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let found = tags.into_iter().filter_map(|tag| {
-            let (version, architecture) = release_of(tag.as_str())?;
-            let candidate = Candidate {
-                version: version.to_string(),
-                architecture,
-                digest: String::new(),
-                image: Reference {
-                    tag: Some(tag),
-                    ..place.clone()
-                },
+        let mut tagged = TaggedImages::default();
+        for tag in tags {
+            let version = platform_version(tag.as_str()).map(str::to_owned);
+            let release = release_of(tag.as_str());
+            let image = Reference {
+                tag: Some(tag),
+                ..place.clone()
             };
-            Some((version, candidate))
-        });
-        Ok(found.collect())
+            if let Some((version, architecture)) = release {
+                let candidate = Candidate {
+                    version: version.to_string(),
+                    architecture,
+                    digest: String::new(),
+                    image,
+                };
+                tagged.releases.push((version, candidate));
+            } else if let Some(version) = version {
+                tagged.catalogs.push((version, image));
+            }
+        }
+        Ok(tagged)
+    }
+}
+
+/// The known images, with their digests.
+fn digests(content: &RegistryContent) -> BTreeMap<&str, &str> {
+    let releases = content.releases.iter();
+    let releases = releases.map(|it| (it.image.as_str(), it.digest.as_str()));
+    let catalogs = content.catalogs.iter();
+    let catalogs = catalogs.map(|it| (it.image.as_str(), it.digest.as_str()));
+    let rejected = content.rejected.iter();
+    let rejected = rejected.map(|it| (it.image.as_str(), it.digest.as_str()));
+    let others = content.others.iter();
+    let others = others.map(|(image, digest)| (image.as_str(), digest.as_str()));
+    let all = releases.chain(catalogs).chain(rejected).chain(others);
+    all.collect()
+}
+
+/// A reading of images, one after the other.
+struct Reading<'a, F> {
+    reader: &'a ContentReader,
+    known: &'a RegistryContent,
+    digests: BTreeMap<&'a str, &'a str>,
+    is_due: F,
+    content: RegistryContent,
+}
+
+impl<F: Fn(&Reference) -> bool> Reading<'_, F> {
+    /// The digest of a tag; none if it was deleted meanwhile.
+    async fn digest(&self, image: &Reference) -> Result<Option<Digest>, Error> {
+        let known = self.digests.get(image.to_string().as_str());
+        let known = known.and_then(|digest| digest.parse().ok());
+        match known.filter(|_| !(self.is_due)(image)) {
+            Some(digest) => Ok(Some(digest)),
+            None => self.reader.client.manifest_digest(image).await,
+        }
+    }
+
+    async fn release(&mut self, candidate: Candidate) -> Result<(), Error> {
+        let image = candidate.image.to_string();
+        let digest = candidate.digest.clone();
+        if self.is_rejected(&image, &digest) {
+            return Ok(());
+        }
+        let reader = PayloadReader {
+            client: &self.reader.client,
+            namespace: &self.reader.namespace,
+        };
+        let mut known = self.known.releases.iter();
+        let known = known.find(|release| release.image == image && release.digest == digest);
+        let read = match known {
+            None => reader.release(&candidate).await,
+            Some(known) if known.missing.is_empty() => Ok(known.clone()),
+            Some(known) => {
+                let missing = known.missing.clone();
+                let sought = reader.sought(&candidate.image, missing).await?;
+                if sought.missing == known.missing {
+                    Ok(known.clone())
+                } else {
+                    // Its boot images may be there now.
+                    reader.release(&candidate).await
+                }
+            }
+        };
+        if let Some(release) = self.accepted(image, digest, read)? {
+            self.content.releases.push(release);
+        }
+        Ok(())
+    }
+
+    async fn catalog(
+        &mut self,
+        version: &str,
+        image: &Reference,
+        digest: &Digest,
+    ) -> Result<(), Error> {
+        let (name, digest_text) = (image.to_string(), digest.to_string());
+        if self.is_rejected(&name, &digest_text) {
+            return Ok(());
+        }
+        if self.known.others.get(&name) == Some(&digest_text) {
+            self.content.others.insert(name, digest_text);
+            return Ok(());
+        }
+        let reader = CatalogReader {
+            client: &self.reader.client,
+            namespace: &self.reader.namespace,
+            scratch: &self.reader.scratch,
+        };
+        let mut known = self.known.catalogs.iter();
+        let known = known.find(|catalog| catalog.image == name && catalog.digest == digest_text);
+        let read = match known {
+            None => reader.catalog(image, version, digest).await,
+            Some(known) => {
+                let mut catalog = known.clone();
+                reader.complete(image, &mut catalog).await?;
+                Ok(Some(catalog))
+            }
+        };
+        match self.accepted(name.clone(), digest_text.clone(), read)? {
+            Some(Some(catalog)) => self.content.catalogs.push(catalog),
+            Some(None) => {
+                self.content.others.insert(name, digest_text);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Whether an image was rejected before, and still is.
+    fn is_rejected(&mut self, image: &str, digest: &str) -> bool {
+        let mut rejected = self.known.rejected.iter();
+        let found = rejected.find(|it| it.image == image && it.digest == digest);
+        self.content.rejected.extend(found.cloned());
+        found.is_some()
+    }
+
+    /// The content of an image; none if the image is rejected.
+    ///
+    /// Errors: those that are not of this image alone: the registry does not answer.
+    fn accepted<T>(
+        &mut self,
+        image: String,
+        digest: String,
+        read: Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(
+                error @ (Error::Invalid { .. } | Error::NotFound { .. } | Error::TooLarge { .. }),
+            ) => {
+                self.content.rejected.push(RejectedImage {
+                    image,
+                    digest,
+                    reason: error.chain(),
+                });
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }

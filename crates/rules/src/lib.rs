@@ -38,7 +38,7 @@ pub use event::NewEvent;
 pub use hardware::check_outcome::CheckOutcome;
 pub use host::identity::is_machine;
 pub use network::vip_mac::vip_mac;
-pub use policy::InstallationPolicy;
+pub use policy::{ClusterCatalog, InstallationPolicy};
 pub use snapshot::host_state::{HostState, ObservedTime, name_of};
 pub use snapshot::host_texts::HostTexts;
 pub use snapshot::hosts::{HostCheckpoint, HostList};

@@ -3,6 +3,7 @@
 //! All of them go to the folder `openshift`, with source `system`.
 //! Source: assisted-service, internal/network/manifests_generator.go.
 
+mod catalogs;
 mod chrony;
 mod dnsmasq;
 mod encryption;
@@ -15,6 +16,7 @@ use model::Error;
 use model::host::HostRole;
 use model::infra_env::InfraEnv;
 
+pub use catalogs::replaced_sources;
 pub use machine_config::SystemManifest;
 pub use operator_resources::custom_manifests;
 
@@ -33,6 +35,7 @@ pub fn system(
     let mut manifests = chrony::manifests(snapshot, infra_envs)?;
     manifests.extend(iscsi::manifests()?);
     manifests.extend(encryption::manifests(&snapshot.cluster)?);
+    manifests.extend(catalogs::manifests(&policy.catalogs)?);
     manifests.extend(operators::manifests(snapshot, policy)?);
     manifests.extend(operator_resources::config_map(snapshot)?);
     if policy.single_node_dnsmasq && networking::is_single_node(&snapshot.cluster) {

@@ -23,6 +23,8 @@ pub struct InstallationPolicy {
     pub single_node_dnsmasq: bool,
     /// `OPERATOR_CATALOG_SOURCES`: names of catalog sources in new clusters, by the platform's name.
     pub catalog_sources: BTreeMap<String, String>,
+    /// Catalogs of the site that a cluster is installed with.
+    pub catalogs: Vec<ClusterCatalog>,
     /// `DISK_ENCRYPTION_SUPPORT`.
     pub disk_encryption_support: bool,
     /// `IPV6_SUPPORT`.
@@ -53,6 +55,17 @@ pub struct InstallationPolicy {
     pub log_pending_timeout: Duration,
 }
 
+/// A catalog for new clusters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterCatalog {
+    /// Name of its catalog source.
+    pub name: String,
+    /// `HOST/REPOSITORY:TAG`.
+    pub image: String,
+    /// Last component of the repository.
+    pub repository: String,
+}
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
@@ -64,6 +77,7 @@ impl Default for InstallationPolicy {
             disabled_cluster_validations: BTreeSet::new(),
             single_node_dnsmasq: true,
             catalog_sources: BTreeMap::new(),
+            catalogs: Vec::new(),
             disk_encryption_support: true,
             ipv6_support: false,
             soft_timeouts: false,

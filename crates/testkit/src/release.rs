@@ -183,6 +183,16 @@ pub async fn publish_payload(
     image::push(client, release, &layers, labels).await
 }
 
+/// Publishes an operator catalog: one file in the folder that its label names.
+///
+/// Errors: as [`publish`].
+pub async fn publish_catalog(client: &Client, image: &str, file: &str) -> Result<String, Error> {
+    let labels = json!({ "operators.operatorframework.io.index.configs.v1": "/configs" });
+    let catalog = LayerEntry::file("configs/catalog.yaml", file.as_bytes());
+    let layers = [base()?, LayerFile::of(vec![catalog])?];
+    image::push(client, image, &layers, labels).await
+}
+
 /// SHA-256 of a file, in hexadecimal.
 fn sha256(path: &Path) -> std::io::Result<String> {
     let mut file = std::fs::File::open(path)?;

@@ -1,13 +1,15 @@
 //! Installable releases and images: those of the settings, with OS images that a file may change while the server runs,
 //! else those of the registry.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use concurrency::{BoxError, WatchedFile};
 use model::Error;
 use model::versions::{OsImage, ReleaseImage};
-use preparation::SiteMirrors;
-use registry_content::{RegistryContent, mirrors, os_images, release_images};
+use oci::Reference;
+use preparation::{SiteCatalog, SiteCatalogs, SiteMirrors};
+use registry_content::{HeldMirror, RegistryContent, mirrors, os_images, release_images};
 use rules::Offer;
 use service::CancellationToken;
 
@@ -22,6 +24,7 @@ pub(crate) struct CurrentOffer {
     images: RwLock<OfferedImages>,
     file: Option<OsImagesFile>,
     mirrors: SiteMirrors,
+    catalogs: SiteCatalogs,
 }
 
 #[derive(Debug)]
@@ -54,7 +57,12 @@ impl OfferedImages {
 
 impl CurrentOffer {
     /// The images of `file`, if there is one, replace those of `offer`. Those that have mirrors need no pull secret.
-    pub(crate) fn new(offer: Offer, file: Option<OsImagesFile>, mirrors: SiteMirrors) -> Self {
+    pub(crate) fn new(
+        offer: Offer,
+        file: Option<OsImagesFile>,
+        mirrors: SiteMirrors,
+        catalogs: SiteCatalogs,
+    ) -> Self {
         let mut images = OfferedImages {
             offer: Arc::new(offer.clone()),
             own: offer,
@@ -66,6 +74,7 @@ impl CurrentOffer {
             images: RwLock::new(images),
             file,
             mirrors,
+            catalogs,
         }
     }
 
@@ -103,6 +112,7 @@ impl CurrentOffer {
                      name the registry of the site as a mirror"
                 );
             }
+            self.catalogs.set(site_catalogs(content));
             images.content = Some(content.clone());
             images.mirrored = sources(&self.mirrors);
         });
@@ -151,6 +161,26 @@ impl CurrentOffer {
             }
         }
     }
+}
+
+/// The catalogs of the registry.
+fn site_catalogs(content: &RegistryContent) -> Vec<SiteCatalog> {
+    let catalogs = content.catalogs.iter().filter_map(|catalog| {
+        let image: Reference = catalog.image.parse().ok()?;
+        let mut mirrors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for HeldMirror { source, mirror } in &catalog.mirrors {
+            let of_source = mirrors.entry(source.clone()).or_default();
+            of_source.insert(mirror.clone());
+        }
+        Some(SiteCatalog {
+            version: catalog.version.clone(),
+            repository: image.repository.to_string(),
+            tag: image.tag.as_ref()?.to_string(),
+            image: catalog.image.clone(),
+            mirrors,
+        })
+    });
+    catalogs.collect()
 }
 
 /// Repositories, or longer locations, that have mirrors.

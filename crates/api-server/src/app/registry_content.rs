@@ -3,6 +3,7 @@
 //! One replica reads at a time and stores its reading; all offer the stored one, also with the registry away.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,6 +65,8 @@ pub(crate) struct SiteContent {
     unread: Mutex<UnreadContent>,
     due: Notify,
     earlier: tokio::sync::Mutex<EarlierReadings>,
+    /// Folder of a reading: one reads at a time, also of the replicas that share it.
+    scratch: PathBuf,
 }
 
 impl SiteContent {
@@ -91,6 +94,7 @@ impl SiteContent {
             unread: Mutex::new(UnreadContent::everything()),
             due: Notify::new(),
             earlier: tokio::sync::Mutex::default(),
+            scratch: settings.work_dir.join("registry-content"),
         }
     }
 
@@ -205,6 +209,7 @@ impl SiteContent {
             client: target.client,
             registry: target.registry,
             namespace: target.namespace,
+            scratch: self.scratch.clone(),
         };
         let mut earlier = self.earlier.lock().await;
         earlier.forget(&unread.repositories);

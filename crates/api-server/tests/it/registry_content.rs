@@ -310,6 +310,53 @@ async fn bad_payloads_are_named_and_harm_no_others() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_get_the_operator_catalogs_of_the_registry() {
+    let registry = SiteRegistry::start().await;
+    registry.publish("4.18.7", &all()).await;
+    registry.publish_components("4.18.7", &all()).await;
+    let digest = registry.publish_image("ocp/acme/tool:v1").await;
+    let index = |version: &str| {
+        format!(
+            "{}/ocp/redhat/redhat-operator-index:v{version}",
+            registry.address
+        )
+    };
+    let catalog = format!(
+        "{{schema: olm.package, name: tool, defaultChannel: stable}}\n---\n\
+         {{schema: olm.bundle, name: tool.v1, package: tool, image: 'source.example/acme/tool@{digest}',\n\
+         relatedImages: [{{name: other, image: 'source.example/acme/absent@{digest}'}}]}}\n"
+    );
+    let client = SiteRegistry::client();
+    for version in ["4.17", "4.18"] {
+        let image = index(version);
+        testkit::release::publish_catalog(&client, &image, &catalog)
+            .await
+            .unwrap();
+    }
+    registry.publish_image("apps/tool:v4.18").await;
+    let server = Server::with(|settings| {
+        reading(&registry)(settings);
+        settings.dummy_ignition = true;
+    })
+    .await;
+    until_versions(&server, &["4.18.7"]).await;
+    let cluster = server.cluster(json!({ "openshift_version": "4.18" })).await;
+    let path = format!("/v2/clusters/{cluster}/install-config");
+    let config = server.get(&path).await.expect(200);
+    let config: Value = serde_json::from_str(config.as_str().unwrap()).unwrap();
+    let mirror = format!("{}/ocp/acme/tool", registry.address);
+    assert_eq!(
+        config["imageDigestSources"],
+        json!([{ "source": "source.example/acme/tool", "mirrors": [mirror] }])
+    );
+    let report = server.get("/v2/doctor").await.expect(200);
+    let lacking = finding(&report, &format!("registry-content:{}", index("4.18")));
+    let text = lacking["finding"].as_str().unwrap();
+    assert!(text.contains("name 1 repositories"), "{text}");
+    assert!(text.contains("source.example/acme/absent@"), "{text}");
+}
+
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();

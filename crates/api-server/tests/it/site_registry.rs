@@ -132,6 +132,17 @@ impl SiteRegistry {
         }
     }
 
+    /// Publishes an image, and returns its digest.
+    pub(crate) async fn publish_image(&self, name: &str) -> oci::Digest {
+        let manifest = Self::component_manifest();
+        let image = format!("{}/{name}", self.address).parse().unwrap();
+        Self::client()
+            .push_manifest(&image, &manifest)
+            .await
+            .unwrap();
+        oci::Digest::sha256(manifest.digested())
+    }
+
     fn component_manifest() -> oci::Manifest {
         let kind = "application/vnd.oci.image.index.v1+json";
         let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [] });

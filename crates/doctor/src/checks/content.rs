@@ -1,4 +1,4 @@
-//! The releases that the registry holds.
+//! The releases and the operator catalogs that the registry holds.
 
 use super::findings::SubjectFinding;
 use crate::site::SiteFacts;
@@ -6,7 +6,7 @@ use crate::site::SiteFacts;
 /// Names of missing images that a finding has.
 const NAMED: usize = 3;
 
-/// The last reading, and one finding for each release and each image that is left out.
+/// The last reading, and one finding for each release and catalog that lacks images, and each image that is left out.
 pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
     let Some(report) = &site.content else {
         return Vec::new();
@@ -20,8 +20,12 @@ pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
             SubjectFinding::failed("", finding, remedy)
         }
         (None, Some(read_at)) => {
-            let count = report.content.releases.len();
-            let finding = format!("{registry} holds {count} releases, last read {read_at}");
+            let (releases, catalogs) = (&report.content.releases, &report.content.catalogs);
+            let finding = format!(
+                "{registry} holds {} releases and {} operator catalogs, last read {read_at}",
+                releases.len(),
+                catalogs.len()
+            );
             SubjectFinding::passed("", finding)
         }
         (None, None) => {
@@ -49,6 +53,19 @@ pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
         let remedy = "mirror the release again: until then it cannot be installed";
         found.push(SubjectFinding::failed(&release.version, finding, remedy));
     }
+    for catalog in &report.content.catalogs {
+        let Some(first) = catalog.missing.first() else {
+            continue;
+        };
+        let finding = format!(
+            "{}: its operators name {} repositories that are not in the registry, as that of {first}",
+            catalog.image,
+            catalog.missing.len()
+        );
+        let remedy =
+            "mirror the catalog again: operators that need these images cannot be installed";
+        found.push(SubjectFinding::warning(&catalog.image, finding, remedy));
+    }
     for rejected in &report.content.rejected {
         let finding = format!("{} is left out: {}", rejected.image, rejected.reason);
         let remedy = "push the release again, or remove the tag";
@@ -59,7 +76,9 @@ pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
 
 #[cfg(test)]
 mod tests {
-    use registry_content::{HeldRelease, MissingImage, RegistryContent, RejectedImage};
+    use registry_content::{
+        HeldCatalog, HeldRelease, MissingImage, RegistryContent, RejectedImage,
+    };
 
     use super::*;
     use crate::{CheckStatus, ContentReport};
@@ -85,11 +104,20 @@ mod tests {
                         ..HeldRelease::default()
                     },
                 ],
+                catalogs: vec![
+                    HeldCatalog::default(),
+                    HeldCatalog {
+                        image: "r:5000/index:v4.18".to_owned(),
+                        missing: vec!["q.example/a@sha256:1".to_owned()],
+                        ..HeldCatalog::default()
+                    },
+                ],
                 rejected: vec![RejectedImage {
                     image: "r:5000/other:4.18.7-x86_64".to_owned(),
                     reason: "no label".to_owned(),
                     ..RejectedImage::default()
                 }],
+                ..RegistryContent::default()
             },
         };
         let found = |report: &ContentReport| {
@@ -103,6 +131,7 @@ mod tests {
         let expected = [
             CheckStatus::Passed,
             CheckStatus::Failed,
+            CheckStatus::Warning,
             CheckStatus::Warning,
         ];
         assert_eq!(status, expected);

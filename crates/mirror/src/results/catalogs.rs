@@ -3,17 +3,13 @@
 use std::collections::BTreeSet;
 
 use model::Error;
+use model::catalog_source::{NAME_LIMIT, label, name, shortened};
 use serde_json::{Value, json};
 
 use super::file::ResultFile;
 use super::outcome::{MirrorResults, MirroredCatalog};
 use super::yaml;
 use crate::operators::template::{API_VERSION, KIND, SOURCE_TYPE, checked};
-
-/// Longest name of an object that becomes a host name. Source: RFC 1035, label.
-const NAME_LIMIT: usize = 63;
-/// Length of a tag in a name. Source: the peer's v2.
-const TAG_LIMIT: usize = 12;
 
 /// A CatalogSource for each catalog.
 ///
@@ -67,13 +63,10 @@ pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<ResultFile
     outcome.catalogs.iter().map(file).collect()
 }
 
-/// Name of an object. Source: the peer's v2.
+/// Name of an object.
 fn v2_name(prefix: &str, catalog: &MirroredCatalog) -> String {
-    let path = catalog.repository.as_str();
-    let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
     let tag = catalog.destination.target().to_string();
-    let tag: String = tag.chars().take(TAG_LIMIT).collect();
-    label(&format!("{prefix}-{last}-{tag}"))
+    name(prefix, catalog.repository.as_str(), &tag)
 }
 
 fn source(catalog: &MirroredCatalog, name: &str) -> Result<Value, Error> {
@@ -87,33 +80,6 @@ fn source(catalog: &MirroredCatalog, name: &str) -> Result<Value, Error> {
     // By tag, so that clusters follow the catalogs of later runs.
     source["spec"]["image"] = json!(catalog.destination);
     Ok(source)
-}
-
-/// A label of host names: other characters become a dash, runs of dashes one, and trailing dashes are dropped.
-fn label(text: &str) -> String {
-    let mut label = String::new();
-    for c in text.chars().flat_map(char::to_lowercase) {
-        let c = if c.is_ascii_lowercase() || c.is_ascii_digit() {
-            c
-        } else {
-            '-'
-        };
-        if c != '-' || !label.ends_with('-') {
-            label.push(c);
-        }
-    }
-    shortened(label, NAME_LIMIT)
-}
-
-/// Without a dash at the end.
-fn shortened(mut label: String, limit: usize) -> String {
-    label.truncate(limit);
-    if label.ends_with('-') {
-        label.truncate(limit - 2);
-        let end = if label.ends_with('-') { "0" } else { "-0" };
-        label.push_str(end);
-    }
-    label
 }
 
 /// The name itself, or the first free one with a number appended.

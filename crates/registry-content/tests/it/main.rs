@@ -77,6 +77,7 @@ async fn an_hour_costs_less_than_a_request_for_each_release() {
         .unwrap(),
         registry: place.registry,
         namespace: String::new(),
+        scratch: "/nonexistent".into(),
     };
     let release = |number: usize| HeldRelease {
         image: format!("{address}/openshift/release-images:{}", tag(number)),

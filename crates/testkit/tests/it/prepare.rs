@@ -14,7 +14,7 @@ use model::network::{
 };
 use preparation::{
     Confinement, InstallContext, InstallOptions, PreparationFailure, PreparationInput,
-    PreparationOutcome, RegistryAccess, SiteMirrors, file_name, prepare,
+    PreparationOutcome, RegistryAccess, SiteCatalogs, SiteMirrors, file_name, prepare,
 };
 use rules::HostState;
 use rules::InstallationPolicy;
@@ -103,6 +103,7 @@ pub(crate) fn options(store: FileStore, registry: &Registry) -> InstallOptions {
         dummy_ignition: false,
         invoker: "tests".to_owned(),
         policy: InstallationPolicy::default(),
+        catalogs: SiteCatalogs::default(),
         registry: RegistryAccess {
             ca_pem: Some(registry.ca.clone()),
             insecure: false,
