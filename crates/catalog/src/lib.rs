@@ -3,6 +3,7 @@
 
 mod advice;
 pub mod api;
+mod bundle_images;
 pub mod cache;
 mod check;
 pub mod content;
@@ -29,6 +30,7 @@ mod walk;
 pub mod write;
 
 pub use advice::Advice;
+pub use bundle_images::bundle_images;
 pub use check::PackageProblems;
 pub use document::{Document, DocumentOrigin, PACKAGE};
 pub use problem::{CatalogProblem, CatalogProblems, Rule};

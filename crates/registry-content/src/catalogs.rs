@@ -7,13 +7,13 @@ use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use catalog::bundle_images;
 use catalog::image::FOLDER_LABEL;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use oci::{Digest, Reference};
+use oci::{Digest, Reference, Repository};
 use oci_client::Client;
 use oci_client::image::{FolderLimits, ImageLocation};
-use serde::Deserialize;
 
 use crate::payload::is_closed;
 use crate::{HeldCatalog, HeldMirror};
@@ -29,7 +29,6 @@ const MAX_REPOSITORIES: usize = 5_000;
 const NAME_BYTES: usize = 255;
 /// Repositories that are looked for at a time.
 const CONCURRENT: usize = 8;
-const BUNDLE: &str = "olm.bundle";
 
 /// Platform version of the tag of a catalog, `v4.18`; none of other tags.
 pub(crate) fn platform_version(tag: &str) -> Option<&str> {
@@ -37,22 +36,6 @@ pub(crate) fn platform_version(tag: &str) -> Option<&str> {
     let (major, minor) = version.split_once('.')?;
     let is_number = |text: &str| text.parse::<u16>().is_ok_and(|it| it.to_string() == text);
     (is_number(minor) && is_number(major) && major != "0").then_some(version)
-}
-
-/// Images that an operator's bundle names.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BundleImages {
-    #[serde(default)]
-    image: String,
-    #[serde(default)]
-    related_images: Vec<RelatedImage>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RelatedImage {
-    #[serde(default)]
-    image: String,
 }
 
 /// Reader of catalogs in one registry.
@@ -101,23 +84,25 @@ impl CatalogReader<'_> {
             missing: images.await?.into_values().collect(),
             mirrors: BTreeSet::new(),
         };
-        self.complete(image, &mut catalog).await?;
+        self.complete(image, &mut catalog, |_| true).await?;
         Ok(Some(catalog))
     }
 
-    /// Looks for the missing images of a catalog.
+    /// Looks for the missing images of a catalog in the repositories that may have them now.
     ///
     /// Errors: those of the registry.
     pub(crate) async fn complete(
         &self,
         image: &Reference,
         catalog: &mut HeldCatalog,
+        may_have: impl Fn(&Repository) -> bool,
     ) -> Result<(), Error> {
         let namespaces = namespaces(image, self.namespace);
         let look = |sample: String| {
-            let namespaces = &namespaces;
+            let mut places = places(&sample, image, &namespaces);
+            places.retain(|place| may_have(&place.repository));
             async move {
-                let place = self.place(&sample, image, namespaces).await?;
+                let place = self.first_held(places).await?;
                 Ok::<_, Error>((sample, place))
             }
         };
@@ -135,30 +120,9 @@ impl CatalogReader<'_> {
         Ok(())
     }
 
-    async fn place(
-        &self,
-        image: &str,
-        catalog: &Reference,
-        namespaces: &[String],
-    ) -> Result<Option<Reference>, Error> {
-        let Ok(image) = image.parse::<Reference>() else {
-            return Ok(None);
-        };
-        let own = (image.registry == catalog.registry).then(|| image.clone());
-        let below = namespaces.iter().filter_map(|namespace| {
-            let path = image.repository.as_str();
-            let path = if namespace.is_empty() {
-                path.to_owned()
-            } else {
-                format!("{namespace}/{path}")
-            };
-            Some(Reference {
-                registry: catalog.registry.clone(),
-                repository: path.parse().ok()?,
-                ..image.clone()
-            })
-        });
-        for place in own.into_iter().chain(below) {
+    /// The first place that has an image.
+    async fn first_held(&self, places: Vec<Reference>) -> Result<Option<Reference>, Error> {
+        for place in places {
             match self.client.manifest_digest(&place).await {
                 Ok(Some(_)) => return Ok(Some(place)),
                 Ok(None) => {}
@@ -168,6 +132,28 @@ impl CatalogReader<'_> {
         }
         Ok(None)
     }
+}
+
+/// Where an image may be in the registry of its catalog.
+fn places(image: &str, catalog: &Reference, namespaces: &[String]) -> Vec<Reference> {
+    let Ok(image) = image.parse::<Reference>() else {
+        return Vec::new();
+    };
+    let own = (image.registry == catalog.registry).then(|| image.clone());
+    let below = namespaces.iter().filter_map(|namespace| {
+        let path = image.repository.as_str();
+        let path = if namespace.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{namespace}/{path}")
+        };
+        Some(Reference {
+            registry: catalog.registry.clone(),
+            repository: path.parse().ok()?,
+            ..image.clone()
+        })
+    });
+    own.into_iter().chain(below).collect()
 }
 
 /// Where mirroring tools may have put the images of a catalog's operators: they keep their paths below one namespace, which
@@ -209,12 +195,8 @@ fn images(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
     let mut images = BTreeMap::new();
     // Other documents are judged by those that serve the catalog.
     let read = catalog::read(folder, NonZeroUsize::MIN, |document| {
-        if document.schema == BUNDLE && images.len() <= MAX_REPOSITORIES {
-            let named = serde_json::from_str::<BundleImages>(&document.json);
-            let named = named.into_iter().flat_map(|bundle| {
-                let related = bundle.related_images.into_iter();
-                related.map(|it| it.image).chain([bundle.image])
-            });
+        if images.len() <= MAX_REPOSITORIES {
+            let named = bundle_images(&document).unwrap_or_default().into_iter();
             for image in named.filter(|image| image.len() <= NAME_BYTES) {
                 let Ok(parsed) = image.parse::<Reference>() else {
                     continue;

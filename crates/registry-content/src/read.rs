@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use oci::{Digest, Reference, Registry};
+use oci::{Digest, Reference, Registry, Repository};
 use oci_client::Client;
 use semver::Version;
 
@@ -93,7 +93,7 @@ fn repositories(content: &RegistryContent) -> BTreeSet<String> {
 impl ContentReader {
     /// Reads the registry: repositories that are new or have releases or catalogs, and by turns the others. Images in
     /// `known` are not read again while their tags have the same digest, for which by turns is asked, too; the images that
-    /// they lack are looked for each time.
+    /// they lack are looked for each time, those of catalogs in repositories that are there.
     ///
     /// Errors: those of the registry.
     pub async fn read(
@@ -115,7 +115,7 @@ impl ContentReader {
         let mut known = known.clone();
         known.rejected.retain(|it| !earlier.is_due(&it.image));
         let is_due = |image: &Reference| earlier.is_due(&image.to_string());
-        let content = self.content(&known, tagged, is_due).await?;
+        let content = self.content(&known, tagged, &all, is_due).await?;
         *earlier = EarlierReadings {
             count: earlier.count + 1,
             plain: &all - &of_interest,
@@ -136,7 +136,7 @@ impl ContentReader {
         asked.extend(repositories(known));
         let tagged = self.tagged(&asked).await?;
         let has_changed = |image: &Reference| changed.contains(&image.repository.to_string());
-        self.content(known, tagged, has_changed).await
+        self.content(known, tagged, changed, has_changed).await
     }
 
     fn is_inside(&self, repository: &str) -> bool {
@@ -161,17 +161,20 @@ impl ContentReader {
         Ok(tagged)
     }
 
-    /// The content, if `tagged` are all. A known digest is believed, but for images that are `due`.
+    /// The content, if `tagged` are all. A known digest is believed, but for images that are `due`, and these
+    /// `repositories` may have images that were missing.
     async fn content(
         &self,
         known: &RegistryContent,
         tagged: TaggedImages,
+        repositories: &BTreeSet<String>,
         is_due: impl Fn(&Reference) -> bool,
     ) -> Result<RegistryContent, Error> {
         let mut reading = Reading {
             reader: self,
             known,
             digests: digests(known),
+            repositories,
             is_due,
             content: RegistryContent::default(),
         };
@@ -249,6 +252,8 @@ struct Reading<'a, F> {
     reader: &'a ContentReader,
     known: &'a RegistryContent,
     digests: BTreeMap<&'a str, &'a str>,
+    /// Those that may have images that were missing.
+    repositories: &'a BTreeSet<String>,
     is_due: F,
     content: RegistryContent,
 }
@@ -321,7 +326,9 @@ impl<F: Fn(&Reference) -> bool> Reading<'_, F> {
             None => reader.catalog(image, version, digest).await,
             Some(known) => {
                 let mut catalog = known.clone();
-                reader.complete(image, &mut catalog).await?;
+                let repositories = self.repositories;
+                let may_have = |it: &Repository| repositories.contains(it.as_str());
+                reader.complete(image, &mut catalog, may_have).await?;
                 Ok(Some(catalog))
             }
         };

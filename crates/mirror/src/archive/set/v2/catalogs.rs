@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use catalog::Document;
+use catalog::{Document, bundle_images};
 use model::Error;
 use model::image_set::OperatorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference, Registry, Repository, Tag};
-use serde::Deserialize;
 
 use super::selection::Selection;
 use super::tree::StorageTree;
@@ -20,23 +19,6 @@ use crate::operators;
 
 /// The largest public catalog takes a quarter, in one of its files. Units: bytes.
 const FILE_LIMIT_BYTES: u64 = 512 << 20;
-const BUNDLE: &str = "olm.bundle";
-
-/// The members of a bundle with images.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BundleImages {
-    #[serde(default)]
-    image: String,
-    #[serde(default)]
-    related_images: Option<Vec<RelatedImage>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RelatedImage {
-    #[serde(default)]
-    image: String,
-}
 
 /// A catalog that the tree has: as it was filtered, or whole.
 struct KeptCatalog {
@@ -157,13 +139,8 @@ fn named_images(set: &Set, folder: &str) -> Result<Vec<Reference>, Error> {
     });
     let mut named = BTreeSet::new();
     let each = |document: Document| {
-        if document.schema == BUNDLE {
-            let bundle = serde_json::from_str(&document.json);
-            let bundle: BundleImages =
-                bundle.map_err(|e| Error::invalid(document.origin.to_string(), e.to_string()))?;
-            let related = bundle.related_images.into_iter().flatten();
-            named.extend(related.map(|it| it.image).chain([bundle.image]));
-        }
+        let images = bundle_images(&document);
+        named.extend(images.map_err(|e| Error::invalid(document.origin.to_string(), e))?);
         Ok::<_, Error>(())
     };
     // Faults of documents were found when the catalog was filtered.
