@@ -15,7 +15,7 @@ pub fn bundle_images(document: &Document) -> Result<Vec<String>, String> {
     let related = bundle.related_images.into_iter().map(|it| it.image);
     Ok(related
         .chain([bundle.image])
-        .map(|it| it.into_owned())
+        .map(std::borrow::Cow::into_owned)
         .collect())
 }
 

@@ -18,8 +18,10 @@ pub struct SiteCatalog {
     pub tag: String,
     /// `HOST/REPOSITORY:TAG`.
     pub image: String,
-    /// Mirrors of the repositories that its operators name.
+    /// Mirrors of the repositories that its operators name, for images by digest.
     pub mirrors: BTreeMap<String, BTreeSet<String>>,
+    /// Those for images by tag.
+    pub tag_mirrors: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// The catalogs now. Clones share them.
@@ -55,6 +57,7 @@ pub(crate) fn with_catalogs(
             name: catalog_source::name("cs", &catalog.repository, &catalog.tag),
             image: catalog.image.clone(),
             repository: last(&catalog.repository),
+            tag_mirrors: catalog.tag_mirrors.clone(),
         });
         policy.catalogs = catalogs.collect();
         // The first of one name: an object of a cluster is there once.
@@ -77,6 +80,7 @@ mod tests {
             tag: format!("v{version}"),
             image: format!("r:5000/{repository}:v{version}"),
             mirrors: BTreeMap::new(),
+            tag_mirrors: BTreeMap::new(),
         };
         let catalogs = SiteCatalogs::default();
         catalogs.set(vec![

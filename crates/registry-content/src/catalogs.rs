@@ -83,6 +83,7 @@ impl CatalogReader<'_> {
             version: version.to_owned(),
             missing: images.await?.into_values().collect(),
             mirrors: BTreeSet::new(),
+            tag_mirrors: BTreeSet::new(),
         };
         self.complete(image, &mut catalog, |_| true).await?;
         Ok(Some(catalog))
@@ -113,7 +114,10 @@ impl CatalogReader<'_> {
         let mut sought = stream::iter(sought).buffered(CONCURRENT);
         while let Some((sample, place)) = sought.try_next().await? {
             match place {
-                Some(place) => catalog.mirrors.extend(HeldMirror::of(&sample, &place)),
+                Some(place) if place.digest.is_some() => {
+                    catalog.mirrors.extend(HeldMirror::of(&sample, &place));
+                }
+                Some(place) => catalog.tag_mirrors.extend(HeldMirror::of(&sample, &place)),
                 None => catalog.missing.push(sample),
             }
         }
@@ -188,10 +192,11 @@ fn empty(folder: &Path, inside: &[PathBuf]) -> Result<(), Error> {
     Ok(())
 }
 
-/// An image of each repository that the bundles of a catalog name by digest: clusters use mirrors for digests.
+/// An image of each repository that the bundles of a catalog name, one by digest and one by tag: clusters have mirrors for
+/// each of these ways.
 ///
 /// Errors: Invalid – they name too many.
-fn images(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
+fn images(folder: &Path) -> Result<BTreeMap<(String, bool), String>, Error> {
     let mut images = BTreeMap::new();
     // Other documents are judged by those that serve the catalog.
     let read = catalog::read(folder, NonZeroUsize::MIN, |document| {
@@ -201,10 +206,9 @@ fn images(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
                 let Ok(parsed) = image.parse::<Reference>() else {
                     continue;
                 };
-                if parsed.digest.is_some() {
-                    let repository = parsed.without_version().to_string();
-                    images.entry(repository).or_insert(image);
-                }
+                let repository = parsed.without_version().to_string();
+                let key = (repository, parsed.digest.is_some());
+                images.entry(key).or_insert(image);
             }
         }
         Ok::<(), Infallible>(())

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use oci::Reference;
 use serde::{Deserialize, Serialize};
 
-pub use offered::{mirrors, offered_releases, os_images, release_images};
+pub use offered::{by_source, mirrors, offered_releases, os_images, release_images};
 pub use places::places;
 pub use read::{ContentReader, EarlierReadings};
 
@@ -81,8 +81,10 @@ pub struct HeldCatalog {
     pub version: String,
     /// Of each repository that its operators name and the registry has not: one image.
     pub missing: Vec<String>,
-    /// The other repositories.
+    /// The other repositories of which they name images by digest.
     pub mirrors: BTreeSet<HeldMirror>,
+    /// Those of which they name images by tag.
+    pub tag_mirrors: BTreeSet<HeldMirror>,
 }
 
 /// A repository, and its mirror. Each is `HOST/REPOSITORY`.

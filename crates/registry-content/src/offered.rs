@@ -114,12 +114,18 @@ pub fn os_images(content: &RegistryContent) -> Vec<OsImage> {
 
 /// The mirrors of all complete releases, by the repository that they replace.
 pub fn mirrors(content: &RegistryContent) -> BTreeMap<String, BTreeSet<String>> {
+    let complete = content.releases.iter().filter(|it| it.is_complete());
+    by_source(complete.flat_map(|release| &release.mirrors))
+}
+
+/// Mirrors by the repository that they replace.
+pub fn by_source<'a>(
+    all: impl IntoIterator<Item = &'a HeldMirror>,
+) -> BTreeMap<String, BTreeSet<String>> {
     let mut mirrors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for release in content.releases.iter().filter(|it| it.is_complete()) {
-        for HeldMirror { source, mirror } in &release.mirrors {
-            let of_source = mirrors.entry(source.clone()).or_default();
-            of_source.insert(mirror.clone());
-        }
+    for HeldMirror { source, mirror } in all {
+        let of_source = mirrors.entry(source.clone()).or_default();
+        of_source.insert(mirror.clone());
     }
     mirrors
 }

@@ -35,7 +35,7 @@ pub fn system(
     let mut manifests = chrony::manifests(snapshot, infra_envs)?;
     manifests.extend(iscsi::manifests()?);
     manifests.extend(encryption::manifests(&snapshot.cluster)?);
-    manifests.extend(catalogs::manifests(&policy.catalogs)?);
+    manifests.extend(catalogs::manifests(&snapshot.cluster, &policy.catalogs)?);
     manifests.extend(operators::manifests(snapshot, policy)?);
     manifests.extend(operator_resources::config_map(snapshot)?);
     if policy.single_node_dnsmasq && networking::is_single_node(&snapshot.cluster) {

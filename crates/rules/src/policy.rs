@@ -64,6 +64,8 @@ pub struct ClusterCatalog {
     pub image: String,
     /// Last component of the repository.
     pub repository: String,
+    /// Mirrors of the repositories of which its operators name images by tag.
+    pub tag_mirrors: BTreeMap<String, BTreeSet<String>>,
 }
 
 const MINUTE: u64 = 60;

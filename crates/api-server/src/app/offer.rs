@@ -1,7 +1,6 @@
 //! Installable releases and images: those of the settings, with OS images that a file may change while the server runs,
 //! else those of the registry.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use concurrency::{BoxError, WatchedFile};
@@ -9,7 +8,7 @@ use model::Error;
 use model::versions::{OsImage, ReleaseImage};
 use oci::Reference;
 use preparation::{SiteCatalog, SiteCatalogs, SiteMirrors};
-use registry_content::{HeldMirror, RegistryContent, mirrors, os_images, release_images};
+use registry_content::{RegistryContent, by_source, mirrors, os_images, release_images};
 use rules::Offer;
 use service::CancellationToken;
 
@@ -167,17 +166,13 @@ impl CurrentOffer {
 fn site_catalogs(content: &RegistryContent) -> Vec<SiteCatalog> {
     let catalogs = content.catalogs.iter().filter_map(|catalog| {
         let image: Reference = catalog.image.parse().ok()?;
-        let mut mirrors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for HeldMirror { source, mirror } in &catalog.mirrors {
-            let of_source = mirrors.entry(source.clone()).or_default();
-            of_source.insert(mirror.clone());
-        }
         Some(SiteCatalog {
             version: catalog.version.clone(),
             repository: image.repository.to_string(),
             tag: image.tag.as_ref()?.to_string(),
             image: catalog.image.clone(),
-            mirrors,
+            mirrors: by_source(&catalog.mirrors),
+            tag_mirrors: by_source(&catalog.tag_mirrors),
         })
     });
     catalogs.collect()

@@ -325,7 +325,8 @@ async fn clusters_get_the_operator_catalogs_of_the_registry() {
     let catalog = format!(
         "{{schema: olm.package, name: tool, defaultChannel: stable}}\n---\n\
          {{schema: olm.bundle, name: tool.v1, package: tool, image: 'source.example/acme/tool@{digest}',\n\
-         relatedImages: [{{name: other, image: 'source.example/acme/absent@{digest}'}}]}}\n"
+         relatedImages: [{{name: other, image: 'source.example/acme/absent@{digest}'}}, \
+         {{name: tagged, image: 'source.example/acme/tool:v1'}}]}}\n"
     );
     let client = SiteRegistry::client();
     for version in ["4.17", "4.18"] {
