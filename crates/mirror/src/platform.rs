@@ -15,9 +15,7 @@ mod shortest_path;
 mod updates;
 
 pub use boot_images::BootImageOffer;
-pub(crate) use boot_images::{
-    ARCHIVED as BOOT_IMAGE_OFFERS, BootImage, BootImages, repository as boot_image_repository,
-};
+pub(crate) use boot_images::{ARCHIVED as BOOT_IMAGE_OFFERS, BootImage, BootImages};
 pub use data::GraphData;
 pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,

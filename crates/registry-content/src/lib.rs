@@ -1,9 +1,11 @@
-//! The releases that a registry holds: found by their tags, confirmed by their labels, complete or not.
+//! The releases that a registry holds: found by their tags, confirmed by their labels, complete or not. Beside them their
+//! live images and the operator catalogs.
 //!
 //! Nothing here is stored or served. Invariant: a release without missing images had each image that its payload names
 //! in this registry when it was read.
 
 mod catalogs;
+mod live_images;
 mod offered;
 mod payload;
 mod places;
@@ -27,6 +29,8 @@ pub struct RegistryContent {
     pub releases: Vec<HeldRelease>,
     /// The operator catalogs.
     pub catalogs: Vec<HeldCatalog>,
+    /// Live images that are artifacts, by `HOST/REPOSITORY:TAG`.
+    pub live_images: BTreeMap<String, HeldLiveImage>,
     /// Images with tags of releases that are none, or images that cannot be read.
     pub rejected: Vec<RejectedImage>,
     /// Images with tags of catalogs that are none, with their digests.
@@ -63,7 +67,7 @@ pub struct HeldRelease {
     pub images: usize,
     /// Images that are not in the registry, by the name of their component.
     pub missing: Vec<MissingImage>,
-    /// Live images of its operating system.
+    /// Operating systems of its hosts, with the live images that its payload names.
     pub boot_images: Vec<HeldBootImage>,
     /// Repositories that its payload names, each with the one in the registry that has its images.
     pub mirrors: BTreeSet<HeldMirror>,
@@ -107,7 +111,7 @@ pub struct MissingImage {
     pub image: String,
 }
 
-/// The container image with the live images of a release.
+/// The operating system of a release for one architecture.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeldBootImage {
@@ -115,8 +119,18 @@ pub struct HeldBootImage {
     pub architecture: String,
     /// Version of the operating system.
     pub version: String,
-    /// Reference in the registry, by digest.
+    /// The container image with the live images, by digest; empty for payloads without one.
     pub image: String,
+}
+
+/// A live image that is an artifact of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldLiveImage {
+    /// Digest of its tag.
+    pub digest: String,
+    /// Version of the operating system by the name of its file; empty if that has none.
+    pub version: String,
 }
 
 /// An image that is left out.
@@ -127,6 +141,6 @@ pub struct RejectedImage {
     pub image: String,
     /// Digest of that tag.
     pub digest: String,
-    /// Why it is no release.
+    /// Why it is left out.
     pub reason: String,
 }

@@ -7,6 +7,7 @@ use model::versions::{
 };
 use semver::Version;
 
+use crate::live_images::LiveImages;
 use crate::{HeldMirror, HeldRelease, RegistryContent};
 
 impl HeldRelease {
@@ -87,22 +88,26 @@ pub fn release_images(content: &RegistryContent) -> Vec<ReleaseImage> {
 
 /// The live images of the newest complete release of each minor version and architecture, in the form of `OS_IMAGES`.
 pub fn os_images(content: &RegistryContent) -> Vec<OsImage> {
+    let live_images = LiveImages::of(content);
     let mut newest: BTreeMap<(String, String), (Version, OsImage)> = BTreeMap::new();
     for release in content.releases.iter().filter(|it| it.is_complete()) {
         let Some(number) = release.number() else {
             continue;
         };
-        for boot in &release.boot_images {
+        let minor = minor(&number);
+        let found = release.architectures.iter();
+        let found = found.filter_map(|it| live_images.find(release, &minor, it));
+        for boot in found {
             let Ok(cpu_architecture) = boot.architecture.parse() else {
                 continue;
             };
             let image = OsImage {
-                openshift_version: minor(&number),
+                openshift_version: minor.clone(),
                 cpu_architecture,
                 url: format!("oci://{}", boot.image),
                 version: boot.version.clone(),
             };
-            let key = (image.openshift_version.clone(), boot.architecture.clone());
+            let key = (minor.clone(), boot.architecture);
             let is_newer = newest.get(&key).is_none_or(|(known, _)| *known < number);
             if is_newer {
                 newest.insert(key, (number.clone(), image));
@@ -133,7 +138,7 @@ pub fn by_source<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeldBootImage, MissingImage};
+    use crate::{HeldBootImage, HeldLiveImage, MissingImage};
 
     fn release(version: &str, missing: usize) -> HeldRelease {
         HeldRelease {
@@ -209,5 +214,47 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn live_images_of_the_site_come_before_those_of_runs_and_of_payloads() {
+        let url = |names: &[&str], release: HeldRelease| {
+            let live_images = names.iter().map(|name| {
+                let held = HeldLiveImage {
+                    digest: "D".to_owned(),
+                    version: "1".to_owned(),
+                };
+                ((*name).to_owned(), held)
+            });
+            let content = RegistryContent {
+                releases: vec![release],
+                live_images: live_images.collect(),
+                ..RegistryContent::default()
+            };
+            let found = os_images(&content).into_iter().next();
+            found.map(|it| format!("{} {}", it.version, it.url))
+        };
+        let all = [
+            "r:5000/a/openshift/boot-images:4.18-x86_64",
+            "r:5000/openshift/boot-images:4.18-x86_64",
+            "r:5000/openshift/boot-images:os-4.18.7-x86_64",
+            "r:5000/openshift/boot-images:4.19-x86_64",
+            "r:5000/openshift/boot-images:4.18-aarch64",
+        ];
+        for (names, expected) in [
+            (&all[..], "1 oci://r:5000/openshift/boot-images@D"),
+            (&all[..1], "1 oci://r:5000/a/openshift/boot-images@D"),
+            (&all[2..], "os-4.18.7 oci://r:5000/openshift/boot-images@D"),
+            (&all[3..], "os-4.18.7 oci://r:5000/openshift/release@4.18.7"),
+        ] {
+            assert_eq!(url(names, release("4.18.7", 0)).as_deref(), Some(expected));
+        }
+        let mut bare = release("4.18.7", 0);
+        bare.boot_images[0].image.clear();
+        assert_eq!(url(&all[3..], bare.clone()), None);
+        assert!(url(&all[2..], bare.clone()).is_some());
+        bare.boot_images.clear();
+        assert_eq!(url(&all[2..], bare.clone()), None);
+        assert!(url(&all, bare).is_some());
     }
 }

@@ -25,7 +25,7 @@ const FILE_BYTES: u64 = 4 << 20;
 /// Longest configuration. Units: bytes.
 const CONFIG_BYTES: u64 = 1 << 20;
 /// Longest name or reference of an image, and version of an operating system. Units: bytes.
-const TEXT_BYTES: usize = 255;
+pub(crate) const TEXT_BYTES: usize = 255;
 /// Characters of a label that a reason shows: it is text of whichever client pushed it.
 const SHOWN: usize = 64;
 /// Repositories that a release is mirrored from at most; real ones have a handful. Each discovery image lists those of all
@@ -247,7 +247,7 @@ impl PayloadReader<'_> {
         Ok(None)
     }
 
-    /// The live images in the payload's component, with the versions that the payload's stream names.
+    /// The versions that the payload's stream names, with the live images in the payload's component.
     async fn boot_images(
         &self,
         candidate: &Candidate,
@@ -255,12 +255,11 @@ impl PayloadReader<'_> {
         references: &ImageReferences,
         architectures: &[String],
     ) -> Result<Vec<HeldBootImage>, Error> {
-        let Some(image) = references.image(LIVE_IMAGES) else {
-            return Ok(Vec::new());
+        let place = match references.image(LIVE_IMAGES) {
+            Some(image) => self.place(image, &candidate.image).await?,
+            None => None,
         };
-        let Some(place) = self.place(image, &candidate.image).await? else {
-            return Ok(Vec::new());
-        };
+        let place = place.map(|place| place.to_string()).unwrap_or_default();
         let named = architectures.iter().filter_map(|it| names(it));
         let found = named.filter_map(|(api, in_stream, _)| {
             let metal = &stream["architectures"][in_stream]["artifacts"]["metal"];
@@ -268,7 +267,7 @@ impl PayloadReader<'_> {
             (version.len() <= TEXT_BYTES).then(|| HeldBootImage {
                 architecture: api.to_owned(),
                 version: version.to_owned(),
-                image: place.to_string(),
+                image: place.clone(),
             })
         });
         Ok(found.collect())

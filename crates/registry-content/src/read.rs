@@ -6,11 +6,13 @@ use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
+use oci::live_image;
 use oci::{Digest, Reference, Registry, Repository};
 use oci_client::Client;
 use semver::Version;
 
 use crate::catalogs::{CatalogReader, platform_version};
+use crate::live_images::{self, MAX_LIVE_IMAGES};
 use crate::payload::{Candidate, PayloadReader, is_closed};
 use crate::tag::release_of;
 use crate::{RegistryContent, RejectedImage};
@@ -39,18 +41,20 @@ pub struct ContentReader {
     pub scratch: PathBuf,
 }
 
-/// Images whose tags are those of releases or of catalogs.
+/// Images whose tags are those of releases, of catalogs or of live images.
 #[derive(Debug, Default)]
 struct TaggedImages {
     releases: Vec<(Version, Candidate)>,
     /// With the version of the platform.
     catalogs: Vec<(String, Reference)>,
+    live_images: Vec<Reference>,
 }
 
 impl TaggedImages {
     fn repositories(&self) -> BTreeSet<String> {
         let releases = self.releases.iter().map(|(_, it)| &it.image);
         let images = releases.chain(self.catalogs.iter().map(|(_, image)| image));
+        let images = images.chain(&self.live_images);
         images.map(|image| image.repository.to_string()).collect()
     }
 }
@@ -60,7 +64,7 @@ impl TaggedImages {
 pub struct EarlierReadings {
     /// Number of readings.
     count: u64,
-    /// Repositories without tags of releases and catalogs.
+    /// Repositories without tags of releases, catalogs and live images.
     plain: BTreeSet<String>,
 }
 
@@ -85,13 +89,14 @@ fn repositories(content: &RegistryContent) -> BTreeSet<String> {
     let images = content.releases.iter().map(|release| &release.image);
     let images = images.chain(content.rejected.iter().map(|image| &image.image));
     let images = images.chain(content.catalogs.iter().map(|catalog| &catalog.image));
+    let images = images.chain(content.live_images.keys());
     let images = images.chain(content.others.keys());
     let of = |image: &String| Some(image.parse::<Reference>().ok()?.repository.to_string());
     images.filter_map(of).collect()
 }
 
 impl ContentReader {
-    /// Reads the registry: repositories that are new or have releases or catalogs, and by turns the others. Images in
+    /// Reads the registry: repositories that are new or have releases, catalogs or live images, and by turns the others. Images in
     /// `known` are not read again while their tags have the same digest, for which by turns is asked, too; the images that
     /// they lack are looked for each time, those of catalogs in repositories that are there.
     ///
@@ -152,12 +157,14 @@ impl ContentReader {
         while let Some(more) = listed.try_next().await? {
             tagged.releases.extend(more.releases);
             tagged.catalogs.extend(more.catalogs);
+            tagged.live_images.extend(more.live_images);
         }
         let releases = &mut tagged.releases;
         releases.sort_by(|a, b| (&b.0, &b.1.image).cmp(&(&a.0, &a.1.image)));
         releases.truncate(MAX_CANDIDATES);
         releases.reverse();
         tagged.catalogs.truncate(MAX_CATALOGS);
+        tagged.live_images.truncate(MAX_LIVE_IMAGES);
         Ok(tagged)
     }
 
@@ -194,6 +201,11 @@ impl ContentReader {
                 reading.catalog(&version, &image, &digest).await?;
             }
         }
+        for image in tagged.live_images {
+            if let Some(digest) = reading.digest(&image).await? {
+                reading.live_image(&image, &digest).await?;
+            }
+        }
         Ok(reading.content)
     }
 
@@ -210,6 +222,16 @@ impl ContentReader {
             Err(error) => return Err(error),
         };
         let mut tagged = TaggedImages::default();
+        if live_image::is_repository(repository) {
+            // Their tags look like those of releases.
+            let images = tags.into_iter().filter(live_image::is_tag);
+            let images = images.map(|tag| Reference {
+                tag: Some(tag),
+                ..place.clone()
+            });
+            tagged.live_images = images.collect();
+            return Ok(tagged);
+        }
         for tag in tags {
             let version = platform_version(tag.as_str()).map(str::to_owned);
             let release = release_of(tag.as_str());
@@ -243,8 +265,10 @@ fn digests(content: &RegistryContent) -> BTreeMap<&str, &str> {
     let rejected = rejected.map(|it| (it.image.as_str(), it.digest.as_str()));
     let others = content.others.iter();
     let others = others.map(|(image, digest)| (image.as_str(), digest.as_str()));
+    let live_images = content.live_images.iter();
+    let live_images = live_images.map(|(image, it)| (image.as_str(), it.digest.as_str()));
     let all = releases.chain(catalogs).chain(rejected).chain(others);
-    all.collect()
+    all.chain(live_images).collect()
 }
 
 /// A reading of images, one after the other.
@@ -338,6 +362,22 @@ impl<F: Fn(&Reference) -> bool> Reading<'_, F> {
                 self.content.others.insert(name, digest_text);
             }
             None => {}
+        }
+        Ok(())
+    }
+
+    async fn live_image(&mut self, image: &Reference, digest: &Digest) -> Result<(), Error> {
+        let (name, digest_text) = (image.to_string(), digest.to_string());
+        if self.is_rejected(&name, &digest_text) {
+            return Ok(());
+        }
+        let known = self.known.live_images.get(&name);
+        let read = match known.filter(|known| known.digest == digest_text) {
+            Some(known) => Ok(known.clone()),
+            None => live_images::read(&self.reader.client, image, digest).await,
+        };
+        if let Some(held) = self.accepted(name.clone(), digest_text, read)? {
+            self.content.live_images.insert(name, held);
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
     }
     for rejected in &report.content.rejected {
         let finding = format!("{} is left out: {}", rejected.image, rejected.reason);
-        let remedy = "push the release again, or remove the tag";
+        let remedy = "push the image again, or remove the tag";
         found.push(SubjectFinding::warning(&rejected.image, finding, remedy));
     }
     found

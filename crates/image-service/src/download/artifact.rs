@@ -5,15 +5,13 @@ use std::io::{self, Read as _};
 use std::path::PathBuf;
 
 use futures_util::TryStreamExt as _;
-use oci::live_image::TITLE;
+use oci::live_image::image_layer;
 use oci::{Descriptor, Hasher, Reference};
 use oci_client::Client;
 
 use super::error::DownloadError;
 use super::image_file::ImageTarget;
 
-/// End of the name of a live image.
-const EXTENSION: &str = ".iso";
 /// Bytes that are read at once from a partial file.
 const HASHED: usize = 1 << 20;
 
@@ -25,9 +23,9 @@ pub(super) async fn fetch(
     layers: &[Descriptor],
     target: ImageTarget<'_>,
 ) -> Result<(), DownloadError> {
-    let blob = chosen(layers).ok_or_else(|| {
+    let blob = image_layer(layers).ok_or_else(|| {
         DownloadError::Artifact(format!(
-            "{reference} is no artifact with one live image: expected one layer, or one whose title ends with {EXTENSION}, or \
+            "{reference} is no artifact with one live image: expected one layer, or one whose title ends with .iso, or \
              the container image machine-os-images of a release"
         ))
     })?;
@@ -39,22 +37,6 @@ pub(super) async fn fetch(
     let chunks = chunks.await?.map_err(DownloadError::Registry);
     file.receive(chunks).await?;
     file.sync().await
-}
-
-/// Whether a layer is called as a live image.
-pub(super) fn is_live_image(layer: &Descriptor) -> bool {
-    let title = layer.annotations.as_ref().and_then(|all| all.get(TITLE));
-    title.is_some_and(|title| title.ends_with(EXTENSION))
-}
-
-/// The only layer, or the only one that is called as a live image.
-fn chosen(layers: &[Descriptor]) -> Option<&Descriptor> {
-    let named: Vec<_> = layers.iter().filter(|it| is_live_image(it)).collect();
-    match (layers, named.as_slice()) {
-        ([layer], _) => Some(layer),
-        (_, [layer]) => Some(layer),
-        _ => None,
-    }
 }
 
 /// The bytes of the partial file, and their number; none if the file cannot be a part of `blob`.
@@ -78,37 +60,4 @@ async fn held(path: PathBuf, blob: Descriptor) -> io::Result<(Hasher, u64)> {
         }
     });
     hashed.await.map_err(io::Error::other)?
-}
-
-#[cfg(test)]
-mod tests {
-    use oci::Digest;
-
-    use super::*;
-
-    fn layer(title: Option<&str>) -> Descriptor {
-        Descriptor {
-            media_type: String::new(),
-            digest: Digest::sha256(title.unwrap_or_default().as_bytes()),
-            size: 1,
-            platform: None,
-            annotations: title.map(|title| [(TITLE.to_owned(), title.to_owned())].into()),
-        }
-    }
-
-    #[test]
-    fn the_live_image_is_the_only_layer_or_has_its_name() {
-        let (plain, notes) = (layer(None), layer(Some("notes.txt")));
-        let (image, other) = (layer(Some("live.iso")), layer(Some("other.iso")));
-        for (layers, expected) in [
-            (vec![&plain], Some(&plain)),
-            (vec![&notes, &image], Some(&image)),
-            (vec![&image, &other], None),
-            (vec![&plain, &notes], None),
-            (vec![], None),
-        ] {
-            let layers: Vec<_> = layers.into_iter().cloned().collect();
-            assert_eq!(chosen(&layers), expected);
-        }
-    }
 }

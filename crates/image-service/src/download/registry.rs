@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use oci::live_image::is_image_layer;
 use oci::{Descriptor, Kind, Manifest, Platform, Reference, media_type};
 use oci_client::Client;
 
@@ -60,9 +61,9 @@ fn is_container(manifest: &Manifest) -> bool {
         return false;
     };
     media_type::is_image_config(&config.media_type)
-        && layers.iter().all(|layer| {
-            media_type::is_archive(&layer.media_type) && !artifact::is_live_image(layer)
-        })
+        && layers
+            .iter()
+            .all(|layer| media_type::is_archive(&layer.media_type) && !is_image_layer(layer))
 }
 
 #[cfg(test)]

@@ -9,19 +9,18 @@ use model::Error;
 use model::mirror_metadata::ImageType;
 use model::release_payload::BOOT_IMAGES;
 use net::web::shown;
-use oci::{Digest, Reference, Registry, Repository, Tag};
+use oci::live_image::{repository, tag};
+use oci::{Digest, Reference, Registry, Tag};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::live_image::{LiveImage, architecture_of};
+use super::live_image::LiveImage;
 use super::payload::Payload;
 use crate::content::{SelectedImage, Why};
 
 /// Path of the offers in archives and results: `OS_IMAGES`, in archives without addresses.
 pub(crate) const ARCHIVED: &str = "boot-images/os-images.json";
-/// Repository of boot images below the target's namespace.
-const REPOSITORY: &str = "openshift/boot-images";
 
 /// A boot image of the selected releases.
 #[derive(Debug, Clone)]
@@ -160,26 +159,18 @@ impl BootImageOffer {
     ///
     /// Errors: Invalid – a malformed version.
     pub(crate) fn tag(&self) -> Result<Tag, Error> {
-        tag(&self.version, architecture_of(&self.cpu_architecture))
+        tag(&self.version, &self.cpu_architecture)
     }
-}
-
-/// Repository of boot images below the target's namespace.
-pub(crate) fn repository() -> Result<Repository, Error> {
-    REPOSITORY.parse()
-}
-
-fn tag(version: &str, architecture: &str) -> Result<Tag, Error> {
-    format!("{version}-{architecture}").parse()
 }
 
 #[cfg(test)]
 mod tests {
     use model::image_set::{BootImageSelection, Instance, MirrorSelection, PlatformSelection};
+    use oci::live_image::ARCHITECTURES;
     use serde_json::json;
 
+    use super::super::live_image::BootArchitectures;
     use super::super::live_image::tests::disk;
-    use super::super::live_image::{ARCHITECTURES, BootArchitectures};
     use super::*;
 
     fn set(own: &[&str], platform: &[&str], parts: &[&str]) -> MirrorSelection {

@@ -6,13 +6,14 @@ use std::path::Path;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use model::image_set::{self, ReleaseChannel};
+use oci::live_image::architecture_of;
 use oci::{Digest, Reference, Target as At};
 use oci_client::Client;
 use semver::Version;
 
 use super::boot_images::BootImages;
 use super::images::{READERS, RELEASES, images, reference};
-use super::live_image::{BootArchitectures, architecture_of};
+use super::live_image::BootArchitectures;
 use super::payload::{self, Payload};
 use super::select::{Chosen, Named, architectures, select};
 use super::settings::ReleaseSources;

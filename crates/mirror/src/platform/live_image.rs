@@ -5,13 +5,12 @@
 use model::Error;
 use model::image_set::MirrorSelection;
 use oci::Digest;
+use oci::live_image::{ARCHITECTURES, architecture_of};
 use serde_json::Value;
 use url::Url;
 
 use super::select::wished_architectures;
 
-/// Architectures that releases have boot images of, as streams name them.
-pub(super) const ARCHITECTURES: [&str; 4] = ["x86_64", "aarch64", "ppc64le", "s390x"];
 /// All architectures of a release.
 const ALL_ARCHITECTURES: &str = "multi";
 
@@ -85,15 +84,6 @@ impl BootArchitectures {
             missing.clear();
         }
         Ok((images, missing))
-    }
-}
-
-/// An architecture as the tags of releases name it, of one as Go names it.
-pub(super) fn architecture_of(go: &str) -> &str {
-    match go {
-        "amd64" => "x86_64",
-        "arm64" => "aarch64",
-        other => other,
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use model::Error;
 use model::image_set::PlatformSelection as Wish;
 use model::release_payload::{BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences};
+use oci::live_image::architecture_of;
 use oci::{Digest, Kind, Platform, Reference};
 use oci_client::Client;
 use oci_client::image::{ImageFile, fetch_files};
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::live_image::{BootArchitectures, LiveImage, architecture_of};
+use super::live_image::{BootArchitectures, LiveImage};
 use super::select::wished_architectures;
 
 /// The version.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use model::Error;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
-use oci::{Reference, Repository};
+use oci::{Reference, Repository, live_image};
 use serde_json::Value;
 
 use super::file::Copied;
@@ -15,7 +15,7 @@ use crate::artifact_tag;
 use crate::content::{ImageContent, ResolvedImage};
 use crate::names;
 use crate::operators::template;
-use crate::platform::{BootImageOffer, boot_image_repository};
+use crate::platform::BootImageOffer;
 use crate::publish::{MirrorTarget, Published};
 use crate::section::Section;
 
@@ -171,7 +171,7 @@ impl MirrorResults {
         offers: &[BootImageOffer],
         target: &MirrorTarget,
     ) -> Result<(), Error> {
-        let place = target.place(&boot_image_repository()?)?;
+        let place = target.place(&live_image::repository()?)?;
         for offer in offers {
             let image = Reference {
                 tag: Some(offer.tag()?),
