@@ -9,15 +9,11 @@ use mirror::history::Pruning;
 use service::{Error, ResultExt as _};
 use site::SiteEvent;
 use site::install::{Dialogue, InstallRequest, InstalledPod};
-use site::pod::SETTINGS;
 
 use crate::bundle::elsewhere;
 use crate::mirror::{ProgressPrinter, ask_to_prune, pruning_lines};
 use crate::site_texts::{self, access_text};
 use crate::terminal::{notice, print};
-
-/// The program in the folder of the pod.
-const PROGRAM: &str = ::bundle::assemble::PROGRAM;
 
 /// Arguments of `atoll install`.
 #[derive(Debug, Clone, Args)]
@@ -112,20 +108,9 @@ impl Dialogue for Terminal {
 }
 
 fn summary(pod: &InstalledPod) -> String {
-    let dir = pod.dir.display();
-    let missing = if pod.missing.is_empty() {
-        String::new()
-    } else {
-        format!(
-            "\nBefore clusters can be installed: name {} in {}, then `{} pod up --dir {dir}`.",
-            pod.missing.join(" and "),
-            pod.dir.join(SETTINGS).display(),
-            pod.dir.join(PROGRAM).display(),
-        )
-    };
     format!(
         "Version {} is ready. Open http://{}\n\
-         API: http://{}/api/assisted-install/v2, registry: {}, password in {}.{missing}",
+         API: http://{}/api/assisted-install/v2, registry: {}, password in {}.",
         pod.manifest.version,
         pod.webui,
         pod.api,

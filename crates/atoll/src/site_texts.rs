@@ -39,7 +39,6 @@ fn work_text(work: SiteWork<'_>) -> String {
         SiteWork::Verifying { read, whole } => {
             format!("verifying: {} of {}", mib(read), mib(whole))
         }
-        SiteWork::Extracting(file) => format!("extracting {file}"),
         SiteWork::Loading(image) => format!("loading {image}"),
         SiteWork::Pushing(image) => format!("pushing {image}"),
     }

@@ -225,7 +225,11 @@ impl BundleFile {
 
     /// The place of a blob, to be sent from there; none for compressed members.
     pub fn blob(&self, digest: &Digest) -> Option<BlobSource> {
-        let member = self.member(&blob_path(digest))?;
+        self.source(self.member(&blob_path(digest))?)
+    }
+
+    /// The place of a member, to be sent from there; none for compressed ones.
+    pub fn source(&self, member: &BundleMember) -> Option<BlobSource> {
         (member.encoding == Encoding::Plain).then(|| BlobSource::Part {
             path: Arc::clone(&self.path),
             offset: member.offset,

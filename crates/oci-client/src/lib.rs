@@ -12,6 +12,7 @@ pub mod layer;
 #[cfg(test)]
 mod layer_tests;
 mod layout;
+pub mod live_image;
 mod mirrors;
 pub mod signature;
 

@@ -1,4 +1,4 @@
-//! Files of settings (NAME=value): their variables are set, other lines kept.
+//! Files of settings (NAME=value): their variables are set or removed, other lines kept.
 
 use std::path::Path;
 
@@ -9,8 +9,24 @@ use crate::{Error, ResultExt as _};
 ///
 /// Errors: it cannot be read or written.
 pub fn set(path: &Path, values: &[(String, String)]) -> Result<(), Error> {
+    change(path, values, "")
+}
+
+/// As [`set`], and removes the lines of the variable `removed`, in one atomic replace.
+///
+/// Errors: as [`set`].
+pub fn change(path: &Path, values: &[(String, String)], removed: &str) -> Result<(), Error> {
     let text = std::fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
-    rewrite_atomic(path, with_values(&text, values).as_bytes(), 0o600)
+    let is_removed = |line: &str| {
+        let name = line.split_once('=').map(|(name, _)| name.trim());
+        name.is_some_and(|name| name == removed && !removed.is_empty())
+    };
+    let lines: Vec<&str> = text.lines().filter(|line| !is_removed(line)).collect();
+    rewrite_atomic(
+        path,
+        with_values(&lines.join("\n"), values).as_bytes(),
+        0o600,
+    )
 }
 
 /// The text of an env file with these values: their lines are replaced, others kept.
@@ -46,6 +62,11 @@ mod tests {
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),
             "# A=0\nA=x=y\nB=2\nC=3\n"
+        );
+        change(&path, &values, "B").unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "# A=0\nA=x=y\nC=3\n"
         );
     }
 }

@@ -79,7 +79,7 @@ pub enum SiteEvent<'a> {
     Published(&'a RunOutcome),
     /// The files for clusters are in this folder.
     ResultsWritten(&'a Path),
-    /// A note of a publication.
+    /// A note.
     Noted(&'a str),
 }
 
@@ -90,8 +90,6 @@ pub enum SiteWork<'a> {
     Waiting(&'a str),
     /// Units: bytes.
     Verifying { read: u64, whole: u64 },
-    /// A file of the bundle.
-    Extracting(&'a str),
     /// An image into podman.
     Loading(&'a str),
     /// An image into the registry.

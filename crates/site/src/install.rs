@@ -6,24 +6,25 @@
 
 mod answers;
 mod archives;
+mod boot_images;
 mod bundled_set;
 mod checks;
 mod images;
 mod local_registry;
-mod offer;
-mod offered_versions;
 mod program;
 mod record;
 mod registry_content;
 mod request;
 mod space;
 mod version_change;
+mod written_entries;
 
 use std::path::{Path, PathBuf};
 
 use ::bundle::{BundleFile, BundleManifest};
 use credentials::host_name::in_url;
 use mirror::archive::Verifier;
+use serde_json::Value;
 use service::{Error, ResultExt as _};
 
 use crate::event::{BundleSignature, SiteEvent, SiteObserver, SiteWork};
@@ -33,8 +34,6 @@ use crate::pod::{REGISTRY, lifecycle, proxy_settings};
 use answers::Answers;
 use bundled_set::BundledSet;
 use local_registry::LocalRegistry;
-use offer::RELEASE_IMAGES;
-use offered_versions::OfferedVersions;
 use record::InstallRecord;
 use space::SpaceNeeds;
 use version_change::VersionChange;
@@ -54,8 +53,6 @@ pub struct InstalledPod {
     pub webui: String,
     pub api: String,
     pub registry: String,
-    /// Lists of the settings that are still empty: clusters need them.
-    pub missing: Vec<&'static str>,
     pub access: PodAccess,
 }
 
@@ -66,8 +63,8 @@ pub struct InstalledPod {
 /// | 1 check | [`CheckedInstall`]: nothing is written, and everything is known |
 /// | 2 hand over | the bundle's own program takes over |
 /// | 3 change | images are loaded, the installed version is backed up or replaced by an older one |
-/// | 4 prepare | the folder of the pod, with settings, secrets and boot images |
-/// | 5 fill | [`OfferedVersions`]: the content of the registry |
+/// | 4 prepare | the folder of the pod, with settings and secrets |
+/// | 5 fill | the content of the registry, which is on offer |
 /// | 6 start | all services are ready |
 /// | 7 record | [`InstalledPod`] |
 ///
@@ -89,9 +86,9 @@ pub fn run(
     program::hand_over(&install.bundle, &install.dir, observe)?;
     install.change(observe)?;
     install.prepare(request.login, observe)?;
-    let offered = install.fill(dialogue, observe)?;
+    install.fill(dialogue, observe)?;
     let project = install.start(observe)?;
-    install.record(&project, offered, request.login).map(Some)
+    install.record(&project, request.login).map(Some)
 }
 
 /// An installation that can begin.
@@ -124,7 +121,9 @@ impl CheckedInstall {
         let domain = answers.domain()?;
         checks::ports(&dir, &answers)?;
         let sets = bundled_set::sets(&bundle);
-        SpaceNeeds::of(&bundle, &sets, storage, &dir, &change)?.check()?;
+        let mut needs = SpaceNeeds::of(&bundle, &sets, storage, &dir, &change)?;
+        needs.add_extracted(installed.as_ref(), storage, &dir);
+        needs.check()?;
         verify(&bundle, observe)?;
         Ok(Self {
             bundle,
@@ -159,36 +158,31 @@ impl CheckedInstall {
         folder::prepare(&pod, observe)?;
         proxy_settings::set(&self.dir, &self.answers.settings)?;
         // The answers may have another port of the registry.
-        folder::complete_logins(&self.dir, &self.answers.host)?;
-        registry_content::boot_images(&self.bundle, &self.dir, observe)
+        folder::complete_logins(&self.dir, &self.answers.host)
     }
 
-    /// Fills the local registry, and the settings with the versions that it and the bundle offer.
-    fn fill(
-        &self,
-        dialogue: &dyn Dialogue,
-        observe: SiteObserver<'_>,
-    ) -> Result<OfferedVersions, Error> {
+    /// Fills the local registry, and takes lists out of the settings that earlier versions wrote there.
+    fn fill(&self, dialogue: &dyn Dialogue, observe: SiteObserver<'_>) -> Result<(), Error> {
         // After a restore, the registry is another one than the recorded.
         let recorded = self.installed.as_ref();
         let recorded = recorded.filter(|_| !self.change.restores());
-        let previous = recorded.map_or_else(OfferedVersions::default, |it| it.offered.clone());
-        if !offer::has_any(&self.bundle) {
-            return Ok(previous);
-        }
+        let written = recorded.map(|it| it.offered.clone()).unwrap_or_default();
         let (bundle, dir, answers) = (&self.bundle, &self.dir, &self.answers);
         let project = ComposeProject::read(dir)?;
-        let registry = LocalRegistry::of(&project, dir, &answers.host)?;
-        lifecycle::start(&project, &[REGISTRY])?;
-        lifecycle::wait_ready(&project, &[REGISTRY], observe)?;
-        registry_content::push_images(bundle, &registry, observe)?;
-        archives::publish(&self.sets, &registry, dir, recorded, dialogue, observe)?;
-        let offered = OfferedVersions {
-            boot_images: offer::boot_images(bundle, &self.sets, &registry)?,
-            releases: offer::releases(&registry)?,
-        };
-        offer::write(&offered, &previous, answers, &project, dir)?;
-        Ok(offered.after(&previous))
+        if registry_content::has_any(bundle) || !written.is_empty() {
+            let registry = LocalRegistry::of(&project, dir, &answers.host)?;
+            lifecycle::start(&project, &[REGISTRY])?;
+            lifecycle::wait_ready(&project, &[REGISTRY], observe)?;
+            registry_content::push_images(bundle, &registry, observe)?;
+            archives::publish(&self.sets, &registry, dir, recorded, dialogue, observe)?;
+            boot_images::push_bundled(bundle, &registry, observe)?;
+            boot_images::push_extracted(&written.boot_images, dir, &registry, observe)?;
+        }
+        // At the end: an interrupted installation offers these entries in either way.
+        if written.remove(&project, dir, answers)? {
+            observe(SiteEvent::Noted(&removed_lists(&written.boot_images, dir)));
+        }
+        Ok(())
     }
 
     /// Starts all services with the settings as they are now.
@@ -200,38 +194,35 @@ impl CheckedInstall {
         Ok(project)
     }
 
-    fn record(
-        &self,
-        project: &ComposeProject,
-        offered: OfferedVersions,
-        login: bool,
-    ) -> Result<InstalledPod, Error> {
+    fn record(&self, project: &ComposeProject, login: bool) -> Result<InstalledPod, Error> {
         let (manifest, host) = (self.bundle.manifest(), &self.answers.host);
-        InstallRecord::new(manifest, host, &self.sets, offered).write(&self.dir)?;
+        InstallRecord::new(manifest, host, &self.sets).write(&self.dir)?;
         let address = |name: &str, default: &str| {
             let published = project.setting(name).unwrap_or(default);
             let port = published.rsplit(':').next().unwrap_or(published);
             format!("{}:{port}", in_url(host))
         };
-        let is_empty = |name: &str| project.setting(name).is_none_or(|list| list == "[]");
-        let boot_images = is_empty("OS_IMAGES") && project.setting("OS_IMAGES_FILE").is_none();
-        let missing = [
-            (boot_images, "boot images"),
-            (is_empty(RELEASE_IMAGES), "releases"),
-        ];
-        let missing = missing.into_iter();
         Ok(InstalledPod {
             manifest: manifest.clone(),
             dir: self.dir.clone(),
             webui: address("PUBLISH_WEBUI", "8080"),
             api: address("PUBLISH_API", "8090"),
             registry: address("PUBLISH_REGISTRY", "5000"),
-            missing: missing
-                .filter_map(|(is_missing, name)| is_missing.then_some(name))
-                .collect(),
             access: folder::access(&self.dir, login)?,
         })
     }
+}
+
+/// The note after lists of earlier versions were taken out of the settings.
+fn removed_lists(boot_images: &[Value], dir: &Path) -> String {
+    let note = "lists of earlier versions are removed from .env: the releases and boot images in the registry are on offer";
+    let files = boot_images::extracted(boot_images, dir).into_iter();
+    let files: Vec<_> = files.map(|(path, _)| path.display().to_string()).collect();
+    if files.is_empty() {
+        return note.to_owned();
+    }
+    let files = files.join(", ");
+    format!("{note}; only a return to the earlier version needs the copies in {files}")
 }
 
 fn open(request: &InstallRequest, observe: SiteObserver<'_>) -> Result<BundleFile, Error> {

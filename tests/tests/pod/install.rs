@@ -12,7 +12,6 @@ use bundle::assemble::{BOOT_IMAGE_LIST, BundleContent, BundleHeading};
 use bundle::{BundleFile, ImageUse, PlannedContent};
 use oci_client::image::{ImageLocation, Layout};
 use serde_json::{Value, json};
-use sha2::Digest as _;
 use system_tests::pod::{Engine, PORTS};
 use system_tests::process::program;
 use system_tests::{Scratch, free_ports, until};
@@ -31,12 +30,11 @@ const IMAGES: [&str; 7] = [
     "webui",
 ];
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// A release in the local registry, by its tag: an installation offers it.
-const RELEASE: &str = "localhost/openshift/release-images:4.18.30-x86_64";
+/// Releases in the local registry: the bundle has a boot image for the first one, the archive one for the second.
+const RELEASES: [&str; 2] = ["4.18.30", "4.19.1"];
 const NEWER: &str = "99.0.0";
-/// The boot image of the archive in the registry, and the member of archives with offers.
-const ARCHIVED: &str = "openshift/boot-images:419.1-x86_64";
-const OFFERS: &str = "boot-images/os-images.json";
+/// The boot image of the archive in the registry, by the operating system of the second release.
+const ARCHIVED: &str = "openshift/boot-images:418.94.4.19.1-x86_64";
 const READY_LIMIT: Duration = Duration::from_mins(3);
 /// Settings of published ports.
 const PUBLISHED: [&str; 9] = [
@@ -76,7 +74,7 @@ async fn installs(_engine: Engine) -> Result<()> {
     site.refuses_other_architectures().await?;
     let newer = site.write(site.content().await?, NEWER).await?;
 
-    for path in ["atoll", ".env", "images/live.iso"] {
+    for path in ["atoll", ".env", "mirror-results"] {
         site.kill_at(&file, path)?;
     }
     // By another program of the same version, which hands over to that of the bundle.
@@ -101,7 +99,7 @@ async fn installs(_engine: Engine) -> Result<()> {
         "installed in {:.1} s",
         began.elapsed().as_secs_f64()
     ));
-    site.has_content()?;
+    site.has_content().await?;
     site.serves_boot_images().await?;
 
     let own = site.pod().join("atoll");
@@ -129,8 +127,7 @@ async fn installs(_engine: Engine) -> Result<()> {
     site.atoll(&own, &["install", &shown(&file)])?;
     let kept = site.sql("select number from kept")?;
     ensure!(kept.trim() == "9", "{kept}");
-    // Boot images are in no backup, and stay.
-    site.has_content()?;
+    site.has_content().await?;
 
     let sent = site.run(&[
         "cat",
@@ -223,15 +220,15 @@ impl Site {
                 .add_layout(&layout, ImageUse::Service)
                 .await?;
         }
-        // In the place of a release: images are pushed with any content.
-        let proxy = Layout {
-            folder: self.scratch.path().join("layouts/proxy"),
-            name: None,
-        };
-        content
-            .images
-            .add(RELEASE, ImageLocation::Layout(proxy), ImageUse::Registry)
-            .await?;
+        for version in RELEASES {
+            let layout = self.release(version).await?;
+            let name = format!("localhost/openshift/release-images:{version}-x86_64");
+            let layout = ImageLocation::Layout(layout);
+            content
+                .images
+                .add(&name, layout, ImageUse::Registry)
+                .await?;
+        }
         content.add_archives(&self.archives()?)?;
         let compose = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"))?;
         content.manifests.push(("compose.yaml".to_owned(), compose));
@@ -241,6 +238,23 @@ impl Site {
         content.others.extend([image, list]);
         content.add_program(&program("atoll")?);
         Ok(content)
+    }
+
+    /// A release whose only image is that of the archive.
+    async fn release(&self, version: &str) -> Result<Layout> {
+        let layouts = self.scratch.path().join("layouts");
+        let folder = layouts.join(version);
+        if !folder.exists() {
+            let index: Value =
+                serde_json::from_slice(&fs::read(layouts.join("webui/index.json"))?)?;
+            let digest = index["manifests"][0]["digest"].as_str();
+            let image = format!("localhost/atoll/webui@{}", digest.context("no digest")?);
+            let client = oci_client::Client::new(oci_client::ClientOptions::default())?;
+            let place = format!("oci://{}:release:{version}", folder.display());
+            let images = [("cli", image.as_str())];
+            testkit::release::publish_payload(&client, &place, version, &images).await?;
+        }
+        Ok(Layout { folder, name: None })
     }
 
     /// An archive of an image and a boot image, which were in layouts.
@@ -263,46 +277,11 @@ impl Site {
             mirror.arg("mirror").arg("--config").arg(set);
             mirror.arg(format!("file://{}", archives.display()));
             succeed(mirror.arg("--dir").arg(folder.join("workspace")))?;
-            self.add_offer(&archives.join("mirror_seq1_000000.tar"))?;
         }
         Ok(archives)
     }
 
-    /// Adds the offer of the boot image to an archive, as a release with `bootImages` would. Archives of the peer have no index
-    /// either, which would have to name it.
-    fn add_offer(&self, archive: &Path) -> Result<()> {
-        let new = archive.with_extension("new");
-        let mut target = tar::Builder::new(fs::File::create(&new)?);
-        let mut source = tar::Archive::new(fs::File::open(archive)?);
-        for entry in source.entries()? {
-            let entry = entry?;
-            if !entry.path()?.starts_with("atoll/index.json") {
-                let mut header = entry.header().clone();
-                let path = entry.path()?.into_owned();
-                target.append_data(&mut header, path, entry)?;
-            }
-        }
-        let mut offer = self.archived_entry()?;
-        offer.as_object_mut().context("no object")?.remove("url");
-        let offers = json!([offer]).to_string();
-        let mut header = tar::Header::new_gnu();
-        header.set_size(offers.len() as u64);
-        header.set_mode(0o644);
-        target.append_data(&mut header, OFFERS, offers.as_bytes())?;
-        target.into_inner()?.sync_all()?;
-        Ok(fs::rename(new, archive)?)
-    }
-
-    /// The entry of the boot image of the archive in OS_IMAGES.
-    fn archived_entry(&self) -> Result<Value> {
-        let digest = sha2::Sha256::digest(fs::read(self.boot_image()?)?);
-        Ok(json!({
-            "openshift_version": "4.19", "cpu_architecture": "x86_64", "version": "419.1",
-            "url": format!("oci://registry:5000/{ARCHIVED}"), "sha256": hex::encode(digest),
-        }))
-    }
-
-    /// The image service has both boot images, of which one is in the registry alone.
+    /// The image service has the boot images of both releases.
     async fn serves_boot_images(&self) -> Result<()> {
         let port = self.first_port + 1;
         for version in ["4.18", "4.19"] {
@@ -330,32 +309,39 @@ impl Site {
     }
 
     /// The content of the bundle is there, and on offer.
-    fn has_content(&self) -> Result<()> {
-        self.offers()?;
+    async fn has_content(&self) -> Result<()> {
+        self.offers().await?;
         self.has_archives()
     }
 
-    /// The settings name the boot images and the release of the bundle, once.
-    fn offers(&self) -> Result<()> {
-        ensure!(fs::read(self.pod().join("images/live.iso"))? == fs::read(self.boot_image()?)?);
+    /// The releases of the bundle and their boot images are on offer, and the settings list none of them.
+    async fn offers(&self) -> Result<()> {
         let settings = fs::read_to_string(self.pod().join(".env"))?;
-        ensure!(
-            settings.contains("\nOS_IMAGES_FILE=/images/os-images.json\n"),
-            "{settings}"
+        for line in ["\nOS_IMAGES=[]\n", "\nRELEASE_IMAGES=[]\n"] {
+            ensure!(settings.contains(line), "{settings}");
+        }
+        ensure!(!self.pod().join("images/live.iso").exists());
+        let api = format!(
+            "http://127.0.0.1:{}/api/assisted-install/v2",
+            self.first_port
         );
-        let list = fs::read(self.pod().join("images/os-images.json"))?;
-        let list: Value = serde_json::from_slice(&list)?;
-        let expected = json!([boot_image_entry(), self.archived_entry()?]);
-        ensure!(list == expected, "{list}");
-        let mut lines = settings.lines();
-        let releases = lines.find_map(|line| line.strip_prefix("RELEASE_IMAGES="));
-        let releases: Value = serde_json::from_str(releases.context("no RELEASE_IMAGES")?)?;
-        let (port, entries) = (self.first_port + 4, releases.as_array());
-        let url = format!("atoll.example.org:{port}/openshift/release-images:4.18.30-x86_64");
-        ensure!(entries.is_some_and(|it| it.len() == 1), "{releases}");
+        let listed = |path: &str, member: &str| -> Result<Vec<String>> {
+            let url = format!("{api}/{path}");
+            let answer = self.run(&["curl", "--silent", "--fail", &url])?;
+            let list: Vec<Value> = serde_json::from_str(&answer)?;
+            let texts = list.iter().filter_map(|it| it[member].as_str());
+            Ok(texts.map(str::to_owned).collect())
+        };
+        // The registry reports its content, which the API server reads then.
+        until("the releases are on offer", READY_LIMIT, async || {
+            let releases = listed("release-images", "version").unwrap_or_default();
+            Ok((releases == RELEASES).then_some(()))
+        })
+        .await?;
+        let systems = listed("os-images", "version")?;
         ensure!(
-            releases[0]["url"] == url && releases[0]["default"] == true,
-            "{releases}"
+            systems == ["418.94.202511191518-0", "418.94.4.19.1"],
+            "{systems:?}"
         );
         Ok(())
     }
@@ -525,7 +511,7 @@ impl Site {
         let third = std::process::id() % 200;
         let mut text = format!(
             "host: atoll.example.org\nsettings:\n  COMPOSE_PROJECT_NAME: {}\n  \
-             SUBNET: 10.211.{third}.0/24\n  GATEWAY: 10.211.{third}.1\n",
+             SUBNET: 10.211.{third}.0/24\n  GATEWAY: 10.211.{third}.1\n  CONTENT_REGISTRY: registry:5000\n",
             self.name
         );
         for (name, port) in PUBLISHED.iter().zip(self.first_port..) {

@@ -1,15 +1,13 @@
 //! `atoll image push`: a live image becomes an artifact, which registries store and `atoll mirror` carries.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use clap::Args;
 use model::size::mib;
-use oci::{Descriptor, Digest, Manifest, Reference, live_image};
-use oci_client::Client;
+use oci::{Reference, live_image};
 use oci_client::client::BlobSource;
 use service::runtime;
 use service::{Error, ResultExt as _};
@@ -46,28 +44,13 @@ pub(super) fn push(arguments: &PushArgs) -> Result<(), Error> {
     let digest = digest.parse().map_err(failed)?;
     let layer = live_image::layer(digest, image.length, title);
     let client = arguments.access.client()?;
-    let pushed = runtime::block_on(push_artifact(&client, &reference, &layer, &arguments.image))?;
+    let (sent, source) = (Arc::default(), BlobSource::File(arguments.image.clone()));
+    let pushed = oci_client::live_image::push(&client, &reference, &layer, &source, &sent);
+    let pushed = runtime::block_on(while_shown(pushed, &sent, layer.size))?;
     let manifest = pushed.map_err(failed)?;
     terminal::clear_progress();
     terminal::print(&format!("{reference}@{}", manifest.digest));
     Ok(())
-}
-
-async fn push_artifact(
-    client: &Client,
-    reference: &Reference,
-    layer: &Descriptor,
-    path: &Path,
-) -> Result<Manifest, model::Error> {
-    let digest = Digest::sha256(live_image::CONFIG);
-    let source = BlobSource::Bytes(Bytes::from_static(live_image::CONFIG));
-    client.push_blob(reference, &digest, &source).await?;
-    let (sent, source) = (Arc::default(), BlobSource::File(path.to_owned()));
-    let provided = client.provide_blob(reference, &layer.digest, &source, None, &sent);
-    while_shown(provided, &sent, layer.size).await?;
-    let manifest = live_image::manifest(layer)?;
-    client.push_manifest(reference, &manifest).await?;
-    Ok(manifest)
 }
 
 /// Shows the progress of an upload until it ends.

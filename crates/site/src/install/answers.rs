@@ -75,6 +75,11 @@ impl Answers {
         Ok(Self { host, settings })
     }
 
+    /// Whether they have a setting.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.settings.iter().any(|(own, _)| own == name)
+    }
+
     /// The network domain, if it is among the settings: certificates are made for it.
     ///
     /// Errors: it is no name.

@@ -10,7 +10,6 @@ use oci_client::{Client, ClientOptions, Credentials, Login};
 use service::{Error, ResultExt as _};
 use tokio::runtime::Runtime;
 
-use crate::pod::REGISTRY;
 use crate::pod::compose::ComposeProject;
 
 const PUBLISH: &str = "PUBLISH_REGISTRY";
@@ -23,8 +22,6 @@ pub(super) struct LocalRegistry {
     pub(super) address: String,
     /// Host and port for hosts and clusters.
     pub(super) public: String,
-    /// Host and port in the network of the containers.
-    pub(super) inside: String,
     pub(super) client: Client,
     runtime: Runtime,
 }
@@ -51,7 +48,6 @@ impl LocalRegistry {
             .build();
         Ok(Self {
             public: format!("{}:{port}", in_url(host)),
-            inside: format!("{REGISTRY}:{PORT}"),
             address,
             client: client.map_err(|e| e.chain()).doing(doing)?,
             runtime: runtime.doing(doing)?,

@@ -8,7 +8,7 @@ use service::file::write_atomic;
 use service::{Error, ResultExt as _};
 
 use super::bundled_set::BundledSet;
-use super::offered_versions::OfferedVersions;
+use super::written_entries::WrittenEntries;
 
 const FILE: &str = "installation.json";
 
@@ -22,9 +22,9 @@ pub(super) struct InstallRecord {
     /// Checksums of the archives in the registry.
     #[serde(default)]
     pub(super) archives: Vec<String>,
-    /// Versions that were written into the settings.
-    #[serde(default)]
-    pub(super) offered: OfferedVersions,
+    /// Entries that an earlier version wrote into the settings.
+    #[serde(default, skip_serializing_if = "WrittenEntries::is_empty")]
+    pub(super) offered: WrittenEntries,
     /// A change to another version that has begun: its backup must not be made again, of migrated data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) pending: Option<PendingChange>,
@@ -40,18 +40,13 @@ pub(super) struct PendingChange {
 }
 
 impl InstallRecord {
-    pub(super) fn new(
-        manifest: &BundleManifest,
-        host: &str,
-        sets: &[BundledSet],
-        offered: OfferedVersions,
-    ) -> Self {
+    pub(super) fn new(manifest: &BundleManifest, host: &str, sets: &[BundledSet]) -> Self {
         let archives = sets.iter().flat_map(|set| &set.checksums);
         Self {
             version: manifest.version.clone(),
             host: host.to_owned(),
             archives: archives.cloned().collect(),
-            offered,
+            offered: WrittenEntries::default(),
             pending: None,
         }
     }

@@ -1,18 +1,15 @@
-//! Content of the bundle: images of the local registry, and boot images.
+//! Content of the bundle for the local registry: its images.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
-use ::bundle::assemble::BOOT_IMAGES;
-use ::bundle::{BundleFile, BundleMember, BundledImage, ImageUse, path_in_registry};
+use ::bundle::assemble::{ARCHIVES, BOOT_IMAGES};
+use ::bundle::{BundleFile, BundledImage, ImageUse, path_in_registry};
 use bytes::Bytes;
 use oci::{MANIFEST_LIMIT_BYTES, Manifest, Reference};
 use oci_client::Client;
 use service::{Error, ResultExt as _};
 
 use super::local_registry::LocalRegistry;
-use super::program::sum;
 use crate::event::{SiteEvent, SiteObserver, SiteWork};
 
 /// Images of the bundle for the registry.
@@ -21,32 +18,11 @@ pub(super) fn registry_images(bundle: &BundleFile) -> impl Iterator<Item = &Bund
     images.filter(|it| it.used == ImageUse::Registry)
 }
 
-/// Extracts boot images; those that are there with the same bytes are kept.
-///
-/// Errors: no space.
-pub(super) fn boot_images(
-    bundle: &BundleFile,
-    dir: &Path,
-    observe: SiteObserver<'_>,
-) -> Result<(), Error> {
-    for member in bundle.below(BOOT_IMAGES) {
-        let target = dir.join(&member.path);
-        if has_length(&target, member) && sum(&target).as_ref() == Some(&member.sha256) {
-            continue;
-        }
-        observe(SiteEvent::Working(SiteWork::Extracting(&member.path)));
-        let extracted = bundle.extract(member, &target);
-        extracted
-            .map_err(|e| e.chain())
-            .doing(|| format!("extracting {}", member.path))?;
-    }
-    observe(SiteEvent::Rested);
-    Ok(())
-}
-
-/// Whether a file has the length of a member.
-pub(super) fn has_length(file: &Path, member: &BundleMember) -> bool {
-    fs::metadata(file).is_ok_and(|it| it.len() == member.content_size)
+/// Whether the bundle has something for the registry.
+pub(super) fn has_any(bundle: &BundleFile) -> bool {
+    let has_images = registry_images(bundle).next().is_some();
+    let mut folders = [ARCHIVES, BOOT_IMAGES].into_iter();
+    has_images || folders.any(|folder| bundle.below(folder).next().is_some())
 }
 
 /// Pushes images into the running registry.

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use ::bundle::assemble::{BOOT_IMAGES, PROGRAM};
+use ::bundle::assemble::PROGRAM;
 use ::bundle::{BundleFile, BundledImage, blob_path};
 use model::size::mib;
 use oci::Digest;
@@ -16,10 +16,10 @@ use service::{Error, ResultExt as _};
 
 use super::bundled_set::{self, BundledSet};
 use super::checks::PodmanStorage;
-use super::images;
-use super::record::backups;
-use super::registry_content::{has_length, registry_images};
+use super::record::{InstallRecord, backups};
+use super::registry_content::registry_images;
 use super::version_change::VersionChange;
+use super::{boot_images, images};
 use crate::pod::compose::{COMPOSE, ComposeProject};
 use crate::podman;
 
@@ -56,17 +56,8 @@ impl SpaceNeeds {
         change: &VersionChange,
     ) -> Result<Self, Error> {
         let mut needs = Self::default();
-        let mut files = bundle.member(PROGRAM).map_or(0, |it| it.content_size);
-        for member in bundle.below(BOOT_IMAGES) {
-            let file = dir.join(&member.path);
-            if !has_length(&file, member) {
-                let mut part = file.into_os_string();
-                part.push(".part");
-                let left = fs::metadata(part).map_or(0, |it| it.len());
-                files += member.content_size.saturating_sub(left);
-            }
-        }
-        needs.add(dir, files);
+        let program = bundle.member(PROGRAM).map_or(0, |it| it.content_size);
+        needs.add(dir, program);
         needs.load(bundle, storage, dir);
         let has_project = dir.join(COMPOSE).exists();
         let project = has_project.then(|| ComposeProject::read(dir)).transpose()?;
@@ -94,6 +85,19 @@ impl SpaceNeeds {
             needs.add(&storage.volumes, length.len() + database);
         }
         Ok(needs)
+    }
+
+    /// Boot images that an earlier version extracted become content of the registry.
+    pub(super) fn add_extracted(
+        &mut self,
+        installed: Option<&InstallRecord>,
+        storage: &PodmanStorage,
+        dir: &Path,
+    ) {
+        let written = installed.map(|it| it.offered.boot_images.as_slice());
+        let files = boot_images::extracted(written.unwrap_or_default(), dir).into_iter();
+        let sizes = files.map(|(path, _)| fs::metadata(path).map_or(0, |it| it.len()));
+        self.add(&storage.volumes, sizes.sum());
     }
 
     /// Compares them with the free space.
@@ -152,9 +156,9 @@ fn size_of(bundle: &BundleFile, digest: &Digest) -> u64 {
     member.map_or(0, |member| member.content_size)
 }
 
-/// Blobs of images and archives that the registry's volume does not have.
+/// Blobs of images, boot images and archives that the registry's volume does not have.
 fn growth(bundle: &BundleFile, sets: &[BundledSet], registry: Option<&Path>) -> Result<u64, Error> {
-    let mut blobs = BTreeMap::new();
+    let mut blobs: BTreeMap<_, _> = boot_images::blobs(bundle).collect();
     for digest in registry_images(bundle).flat_map(|it| &it.content) {
         blobs.insert(blob_path(digest), size_of(bundle, digest));
     }

@@ -180,7 +180,6 @@ fn own(verb: &[&str], dir: &Path, file: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::offered_versions::OfferedVersions;
     use super::*;
 
     fn manifest(version: &str) -> BundleManifest {
@@ -200,8 +199,7 @@ mod tests {
     fn older_versions_need_their_backup() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("a pod");
-        let mut installed =
-            InstallRecord::new(&manifest("0.2.0"), "h", &[], OfferedVersions::default());
+        let mut installed = InstallRecord::new(&manifest("0.2.0"), "h", &[]);
         let change = |installed: &InstallRecord, version| {
             VersionChange::of(Some(installed), &manifest(version), &dir)
         };

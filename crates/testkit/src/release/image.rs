@@ -141,7 +141,7 @@ pub(super) async fn push(
     layers: &[LayerFile],
     labels: Value,
 ) -> Result<String, Error> {
-    let reference: Reference = image.parse()?;
+    let reference = Reference::parse_local(image)?;
     for layer in layers {
         let source = BlobSource::File(layer.file.path().to_owned());
         client
