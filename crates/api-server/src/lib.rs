@@ -33,7 +33,7 @@ use service::{CancellationToken, Error, ResultExt as _};
 use uuid::Uuid;
 
 use app::App;
-use app::offer::{self, CurrentOffer};
+use app::offer::CurrentOffer;
 pub use db::database_probe;
 use settings::SandboxMode;
 pub use settings::{AuthType, Settings};
@@ -80,8 +80,7 @@ pub fn log_in_code(settings: &Settings, name: &str, hours: u32) -> Result<String
     auth::log_in_code(settings, name, Uuid::new_v4(), expires.timestamp()).doing("issuing a code")
 }
 
-async fn build(mut settings: Settings) -> Result<App, Error> {
-    let os_images_file = offer::open_os_images_file(&mut settings).await?;
+async fn build(settings: Settings) -> Result<App, Error> {
     let auth = auth::Authentication::open(&settings)
         .await
         .doing("reading the keys of AUTH_TYPE")?;
@@ -142,7 +141,7 @@ async fn build(mut settings: Settings) -> Result<App, Error> {
         signers,
         on_cache_event: measurements::count_cache_event,
     });
-    let offer = CurrentOffer::new(settings.offer(), os_images_file, mirrors, catalogs);
+    let offer = CurrentOffer::new(settings.offer(), mirrors, catalogs);
     Ok(App::new(settings, auth, store, discovery, install, offer))
 }
 

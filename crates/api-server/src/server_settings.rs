@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use concurrency::BoxError;
 use model::Error;
 use service::limits::Limit;
 use service::program::ServerSettings;
@@ -11,7 +10,6 @@ use service::server::Listen;
 use service::settings::{CommaList, Problem, Setting as _};
 use service::tls::{CertificateFiles, CertificateSetting, TlsConfig};
 
-use crate::app::offer::parse_os_images;
 use crate::auth::{KeyTexts, LocalKeys};
 use crate::limits;
 use crate::settings::{AuthType, BaseUrl, FileBackend, Settings, SslMode};
@@ -181,12 +179,11 @@ impl ServerSettings for Settings {
 }
 
 fn problems_of_os_images(settings: &Settings, report: &mut impl FnMut(&str, String)) {
-    if let Some(path) = &settings.os_images_file {
-        let read = std::fs::read(path).map_err(BoxError::from);
-        if let Err(error) = read.and_then(|json| parse_os_images(&json)) {
-            report("OS_IMAGES_FILE", format!("{}: {error}", path.display()));
-        }
-    } else if !settings.release_images.0.is_empty() && settings.os_images.0.is_empty() {
+    if settings.os_images_file.is_some() {
+        let text = "is removed: set OS_IMAGES to the content of the file, or leave both empty to offer the live images in the registry";
+        report("OS_IMAGES_FILE", text.to_owned());
+    }
+    if !settings.release_images.0.is_empty() && settings.os_images.0.is_empty() {
         let text = "is empty: RELEASE_IMAGES need base images for discovery";
         report("OS_IMAGES", text.to_owned());
     }
@@ -320,9 +317,10 @@ mod tests {
             service_fqdn: "http://x".to_owned(),
             disabled_steps: CommaList(vec!["dance".to_owned()]),
             release_keyring: Some("/nowhere/keys".into()),
+            os_images_file: Some("/images/os-images.json".into()),
             ..Settings::default()
         };
-        assert_eq!(settings.problems().len(), 5, "{:?}", settings.problems());
+        assert_eq!(settings.problems().len(), 6, "{:?}", settings.problems());
     }
 
     #[test]

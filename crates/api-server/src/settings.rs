@@ -435,7 +435,7 @@ service::settings! {
         release_signature_stores: SignatureStores = "",
         /// Base images of discovery images.
         os_images: OsImages = "",
-        /// File with OS_IMAGES, in place of the variable. When it changes, so do the images on offer, without a restart.
+        /// Removed: the server does not start with it.
         os_images_file: Option<PathBuf> = "",
         /// Folder of archives that are carried in: people verify and publish them by `POST /v2/jobs`. Empty: none.
         archives_dir: Option<PathBuf> = "",

@@ -20,7 +20,6 @@ use service::{CancellationToken, Error};
 use tokio_util::task::TaskTracker;
 
 use crate::app::audit_writer::AuditWriter;
-use crate::app::offer::CurrentOffer;
 use crate::app::{App, Heartbeats};
 use crate::db::Database;
 use crate::settings::Settings;
@@ -37,7 +36,7 @@ pub(crate) async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let (db, requests): (Database, TaskTracker) = (app.part(), app.part());
-    let (settings, offer): (Arc<Settings>, Arc<CurrentOffer>) = (app.part(), app.part());
+    let settings: Arc<Settings> = app.part();
     let heartbeats: Arc<Heartbeats> = app.part();
     if !database::migrate(&db, &heartbeats, &health, &shutdown).await {
         return Ok(());
@@ -58,7 +57,6 @@ pub(crate) async fn run(
         change_streams::run(app.part(), &shutdown),
         notifications::run(&db, app.part(), app.part(), &shutdown),
         sealing::run(&db, app.part(), &shutdown),
-        offer.follow(&shutdown),
     );
     requests.close();
     if tokio::time::timeout(DRAIN, requests.wait()).await.is_err() {

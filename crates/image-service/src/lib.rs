@@ -12,7 +12,6 @@ pub mod image;
 mod installer_api;
 mod offer;
 mod os_image;
-mod os_images_file;
 mod populate;
 mod settings;
 mod stale_files;
@@ -37,7 +36,6 @@ use http::composed::ComposedImages;
 use image::agent::AgentArchives;
 use installer_api::InstallerApi;
 use offer::{ImageOffer, OfferLooks};
-use os_images_file::OsImagesFile;
 use stream_limit::StreamLimit;
 
 /// Binds and serves until `shutdown`; returns once listening. Images get 503 until they are populated.
@@ -62,16 +60,9 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
             reserve_bytes: settings.os_image_reserve_bytes,
         },
     };
-    let file = match settings.os_images_file.as_deref() {
-        Some(path) => {
-            let file = OsImagesFile::open(path).await;
-            Some(file.doing("OS_IMAGES_FILE")?)
-        }
-        None => None,
-    };
     let api = InstallerApi::new(api_client, &settings.api_url());
     let looks = Arc::new(OfferLooks::default());
-    let offer = ImageOffer::new(settings.images(), file, api.clone(), Arc::clone(&looks));
+    let offer = ImageOffer::new(settings.images(), api.clone(), Arc::clone(&looks));
     let catalog = Arc::new(ImageCatalog::new(&offer.images()));
     let health = Health::new();
     health.starting(populate::COMPONENT);

@@ -1,4 +1,4 @@
-//! OS images on offer: those of the settings or their file, and those that the installer API found in the registry.
+//! OS images on offer: those of the settings, and those that the installer API found in the registry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use tokio::sync::{Notify, watch};
 
 use crate::installer_api::InstallerApi;
 use crate::os_image::{OsImage, os_image_problems};
-use crate::os_images_file::OsImagesFile;
 
 /// Time between two looks at the images of the API.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -49,9 +48,8 @@ impl OfferLooks {
 /// The OS images of this moment.
 #[derive(Debug)]
 pub(crate) struct ImageOffer {
-    /// Of the settings, unless there is a file.
+    /// Of the settings.
     own: Vec<OsImage>,
-    file: Option<OsImagesFile>,
     api: InstallerApi,
     looks: Arc<OfferLooks>,
     /// Of the API; none until it has responded.
@@ -59,15 +57,9 @@ pub(crate) struct ImageOffer {
 }
 
 impl ImageOffer {
-    pub(crate) fn new(
-        own: &[OsImage],
-        file: Option<OsImagesFile>,
-        api: InstallerApi,
-        looks: Arc<OfferLooks>,
-    ) -> Self {
+    pub(crate) fn new(own: &[OsImage], api: InstallerApi, looks: Arc<OfferLooks>) -> Self {
         Self {
             own: own.to_vec(),
-            file,
             api,
             looks,
             found: None,
@@ -76,8 +68,7 @@ impl ImageOffer {
 
     /// All images, own ones first. Sound entries alone: the API has checked the others for itself.
     pub(crate) fn images(&self) -> Vec<OsImage> {
-        let own = self.file.as_ref().map_or(&*self.own, OsImagesFile::images);
-        let mut images = own.to_vec();
+        let mut images = self.own.clone();
         for image in self.found.iter().flatten() {
             images.push(image.clone());
             if !os_image_problems(&images).is_empty() {
@@ -99,18 +90,8 @@ impl ImageOffer {
 
     /// Waits until other images are on offer, or those of the API are known.
     pub(crate) async fn changed(&mut self) {
-        let of_file = async {
-            match &mut self.file {
-                Some(file) => drop(file.changed().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = of_file => {}
-            found = changed_images(&self.api, &self.looks, self.found.as_deref()) => {
-                self.found = Some(found);
-            }
-        }
+        let found = changed_images(&self.api, &self.looks, self.found.as_deref());
+        self.found = Some(found.await);
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use concurrency::BoxError;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use service::limits::{Bound, Limit, Share};
 use service::program::ServerSettings;
@@ -16,7 +15,6 @@ use crate::content::CHUNK;
 use crate::http::composed::{CAPACITY, GRANTED, MAX_MEMORY, MEMORY_OF_CLIENT};
 use crate::installer_api::MAX_ANSWER;
 use crate::os_image::{OsImage, os_image_problems};
-use crate::os_images_file::parse_os_images;
 use crate::stream_limit::{MAX_QUEUE_WAIT, StreamLimit};
 
 /// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
@@ -48,7 +46,7 @@ service::settings! {
         /// OS images: objects with openshift_version, cpu_architecture, version, url (http, https, file, or oci for an artifact in
         /// a registry, or for the machine-os-images of a release) and, optionally, sha256.
         os_images: JsonVar<Vec<OsImage>> = "[]",
-        /// File with OS_IMAGES, in place of the variable. When it changes, so do the images on offer, without a restart.
+        /// Removed: the service does not start with it.
         os_images_file: Option<PathBuf> = "",
         /// Deprecated name of OS_IMAGES, used when that is empty.
         rhcos_versions: JsonVar<Vec<OsImage>> = "[]",
@@ -306,16 +304,12 @@ impl ServerSettings for Settings {
         if let Err(reason) = self.download_headers() {
             problems.push(Problem::new("OS_IMAGES_REQUEST_HEADERS", reason));
         }
-        if let Some(path) = &self.os_images_file {
-            let read = std::fs::read(path).map_err(BoxError::from);
-            let fault = read.and_then(|json| parse_os_images(&json)).err();
-            problems.extend(fault.map(|error| {
-                Problem::new("OS_IMAGES_FILE", format!("{}: {error}", path.display()))
-            }));
-        } else {
-            let found = os_image_problems(self.images()).into_iter();
-            problems.extend(found.map(|reason| Problem::new("OS_IMAGES", reason)));
+        if self.os_images_file.is_some() {
+            let reason = "is removed: set OS_IMAGES to the content of the file, or leave both empty to offer the live images in the registry";
+            problems.push(Problem::new("OS_IMAGES_FILE", reason));
         }
+        let found = os_image_problems(self.images()).into_iter();
+        problems.extend(found.map(|reason| Problem::new("OS_IMAGES", reason)));
         problems
     }
 }
@@ -366,6 +360,7 @@ mod tests {
             image_service_base_url: Some("image:8888".to_owned()),
             max_concurrent_requests: 0,
             max_os_image_bytes: 0,
+            os_images_file: Some("/images/os-images.json".into()),
             os_images_request_headers: JsonVar([("a b".to_owned(), "c".to_owned())].into()),
             os_images: JsonVar(vec![
                 image("4.18"),
@@ -391,6 +386,7 @@ mod tests {
             "MAX_CONCURRENT_REQUESTS",
             "MAX_OS_IMAGE_BYTES",
             "OS_IMAGES_REQUEST_HEADERS",
+            "OS_IMAGES_FILE",
             "OS_IMAGES",
         ] {
             assert!(found.contains(&variable), "{variable} in {problems:?}");

@@ -20,7 +20,7 @@ export function OsImages() {
       <CardTitle component="h2">{t("OS images")}</CardTitle>
       <CardBody>
         <Content component="p">{t("Discovery images are made of OS images. A release needs one of its minor version and architecture.")}</Content>
-        <Content component="p">{t("They are in OS_IMAGES, or in the file of OS_IMAGES_FILE; while there are none, those of the complete releases of the registry are on offer, and the image service downloads them within minutes.")}</Content>
+        <Content component="p">{t("They are in OS_IMAGES; while that is empty, those of the complete releases of the registry are on offer, and the image service downloads them within minutes.")}</Content>
         <Loaded resource={images}>{(list) => <Table images={list} />}</Loaded>
       </CardBody>
     </Card>

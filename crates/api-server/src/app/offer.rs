@@ -1,34 +1,25 @@
-//! Installable releases and images: those of the settings, with OS images that a file may change while the server runs,
-//! else those of the registry.
+//! Installable releases and images: those of the settings, else those of the registry.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use concurrency::{BoxError, WatchedFile};
 use model::Error;
 use model::versions::{OsImage, ReleaseImage};
 use oci::Reference;
 use preparation::{SiteCatalog, SiteCatalogs, SiteMirrors};
 use registry_content::{RegistryContent, by_source, mirrors, os_images, release_images};
 use rules::Offer;
-use service::CancellationToken;
-
-use crate::settings::{OsImages, Settings};
-
-/// The file of `OS_IMAGES_FILE`.
-pub(crate) type OsImagesFile = WatchedFile<Vec<OsImage>>;
 
 /// The offer of this moment.
 #[derive(Debug)]
 pub(crate) struct CurrentOffer {
     images: RwLock<OfferedImages>,
-    file: Option<OsImagesFile>,
     mirrors: SiteMirrors,
     catalogs: SiteCatalogs,
 }
 
 #[derive(Debug)]
 struct OfferedImages {
-    /// That of the settings, with the OS images of the file.
+    /// That of the settings.
     own: Offer,
     /// Of the registry; none until it was read.
     content: Option<RegistryContent>,
@@ -55,13 +46,8 @@ impl OfferedImages {
 }
 
 impl CurrentOffer {
-    /// The images of `file`, if there is one, replace those of `offer`. Those that have mirrors need no pull secret.
-    pub(crate) fn new(
-        offer: Offer,
-        file: Option<OsImagesFile>,
-        mirrors: SiteMirrors,
-        catalogs: SiteCatalogs,
-    ) -> Self {
+    /// That of the settings. Images that have mirrors need no pull secret.
+    pub(crate) fn new(offer: Offer, mirrors: SiteMirrors, catalogs: SiteCatalogs) -> Self {
         let mut images = OfferedImages {
             offer: Arc::new(offer.clone()),
             own: offer,
@@ -71,7 +57,6 @@ impl CurrentOffer {
         images.combine();
         Self {
             images: RwLock::new(images),
-            file,
             mirrors,
             catalogs,
         }
@@ -86,7 +71,7 @@ impl CurrentOffer {
         Arc::clone(&self.images().offer)
     }
 
-    /// The OS images of the settings or their file.
+    /// The OS images of the settings.
     pub(super) fn own_os_images(&self) -> Vec<OsImage> {
         self.images().own.os_images.clone()
     }
@@ -147,19 +132,6 @@ impl CurrentOffer {
         change(&mut images);
         images.combine();
     }
-
-    /// Replaces the OS images whenever their file changes.
-    pub(crate) async fn follow(&self, shutdown: &CancellationToken) {
-        let Some(file) = &self.file else { return };
-        let mut images = file.get().await;
-        loop {
-            self.change(|offered| offered.own.os_images = images.to_vec());
-            match shutdown.run_until_cancelled(file.changed(&images)).await {
-                Some(changed) => images = changed,
-                None => return,
-            }
-        }
-    }
 }
 
 /// The catalogs of the registry.
@@ -183,24 +155,4 @@ fn sources(mirrors: &SiteMirrors) -> Vec<String> {
     let mirrors = mirrors.get();
     let sources = mirrors.iter().flat_map(|it| it.mirrors.sources());
     sources.map(|source| source.location.to_owned()).collect()
-}
-
-/// The file, whose images become those of the settings; none if none is set.
-///
-/// Errors: it cannot be read, or is no valid list.
-pub(crate) async fn open_os_images_file(
-    settings: &mut Settings,
-) -> Result<Option<OsImagesFile>, service::Error> {
-    let Some(path) = settings.os_images_file.as_deref() else {
-        return Ok(None);
-    };
-    let file = WatchedFile::open(path, parse_os_images).await;
-    let file = file.map_err(|error| service::Error::new("reading OS_IMAGES_FILE", error))?;
-    settings.os_images = OsImages(file.get().await.to_vec());
-    Ok(Some(file))
-}
-
-/// The content of the file.
-pub(crate) fn parse_os_images(json: &[u8]) -> Result<Vec<OsImage>, BoxError> {
-    Ok(rules::versions::load_os_images(std::str::from_utf8(json)?)?)
 }

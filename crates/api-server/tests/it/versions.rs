@@ -4,7 +4,7 @@ use api_server::settings::{ManagedDomains, PlatformVersions, ReleaseSources};
 use serde_json::{Value, json};
 use service::settings::Setting as _;
 
-use crate::harness::{AGENT, PULL_SECRET, Server};
+use crate::harness::{AGENT, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn versions_are_listed_under_every_path() {
@@ -86,35 +86,6 @@ async fn components_and_defaults_are_listed() {
     assert_eq!(mtv["dependencies"], json!(["cnv"]));
     let worker = &mtv["requirements"]["worker"]["quantitative"];
     assert_eq!(*worker, json!({ "cpu_cores": 1, "ram_mib": 1024 }));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn os_images_follow_their_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("os-images.json");
-    let write = |versions: &[&str]| {
-        let images = versions.iter().map(|version| {
-            json!({ "openshift_version": version, "cpu_architecture": "x86_64", "url": "http://images/x.iso", "version": version })
-        });
-        std::fs::write(&file, json!(images.collect::<Vec<_>>()).to_string()).unwrap();
-    };
-    write(&["4.18"]);
-    let server = Server::with(|settings| settings.os_images_file = Some(file.clone())).await;
-    let create = async |version: &str| {
-        let params =
-            json!({ "name": "rack", "pull_secret": PULL_SECRET, "openshift_version": version });
-        server.post("/v2/infra-envs", &params).await
-    };
-    create("4.18").await.expect(201);
-    let refused = create("4.19").await.expect(400);
-    assert!(
-        refused["reason"].as_str().unwrap().contains("OS_IMAGES"),
-        "{refused}"
-    );
-    write(&["4.18", "4.19"]);
-    while create("4.19").await.status != 201 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -408,35 +408,6 @@ async fn an_image_that_fails_does_not_hold_back_the_others() {
 }
 
 #[tokio::test]
-async fn images_on_offer_follow_their_file() {
-    let (directory, path) = source(&LiveImageOptions::default());
-    let file = directory.path().join("os-images.json");
-    let entry = |platform: &str| {
-        serde_json::json!({
-            "openshift_version": platform, "cpu_architecture": "x86_64", "version": platform,
-            "url": format!("file://{}", path.display()),
-        })
-    };
-    let write = |entries: serde_json::Value| std::fs::write(&file, entries.to_string()).unwrap();
-    write(serde_json::json!([entry("4.17"), entry("4.18")]));
-    let world = World::without_image(tempfile::tempdir().unwrap(), |settings| {
-        settings.os_images_file = Some(file.clone());
-    })
-    .await;
-    world.ready().await;
-    let status = async |version: &str| {
-        let path = format!("/byid/{ID}/{version}/x86_64/full.iso");
-        world.get(&path).send().await.unwrap().status().as_u16()
-    };
-    assert_eq!((status("4.17").await, status("4.19").await), (200, 404));
-
-    write(serde_json::json!([entry("4.18"), entry("4.19")]));
-    wait_for("the new image", async || status("4.19").await == 200).await;
-    assert_eq!((status("4.17").await, status("4.18").await), (404, 200));
-    assert_eq!(world.get("/ready").send().await.unwrap().status(), 200);
-}
-
-#[tokio::test]
 async fn images_of_the_installer_api_are_on_offer() {
     let (_directory, path) = source(&LiveImageOptions::default());
     let entry = |platform: &str, file: &Path| {

@@ -26,7 +26,7 @@ const REQUIRED_MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 /// The flag that chooses ports.
 const PORTS: &str = "--ports-from";
 /// The user's settings that offer something to install.
-const OFFERS: [&str; 3] = ["RELEASE_IMAGES", "OS_IMAGES", "OS_IMAGES_FILE"];
+const OFFERS: [&str; 2] = ["RELEASE_IMAGES", "OS_IMAGES"];
 
 /// A running `atoll up`.
 struct RunningInstallation {

@@ -88,20 +88,12 @@ impl SettingsFile {
 
     /// Boot images, as [`Self::releases`]; `own_path` is the path here of one of the services.
     ///
-    /// Errors: a malformed list, an unreadable file.
+    /// Errors: a malformed list.
     pub(super) fn boot_images(
         &self,
         own_path: impl Fn(&str) -> PathBuf,
     ) -> Result<Option<Vec<BootImage>>, Error> {
-        let listed: Vec<OsImage> = match self.value("OS_IMAGES_FILE") {
-            None => self.json("OS_IMAGES")?,
-            Some(path) => {
-                let path = own_path(path);
-                let doing = || format!("reading OS_IMAGES_FILE, {}", path.display());
-                let text = std::fs::read(&path).doing(doing)?;
-                serde_json::from_slice(&text).doing(doing)?
-            }
-        };
+        let listed: Vec<OsImage> = self.json("OS_IMAGES")?;
         let image = |image: OsImage| BootImage {
             path: image.url.strip_prefix("file://").map(&own_path),
             cpu_architecture: image.cpu_architecture.as_str().to_owned(),

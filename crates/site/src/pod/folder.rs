@@ -352,9 +352,9 @@ mod tests {
         prepare(&pod, &|_| {})
     }
 
-    /// `.env` is read by both, and a service whose `OS_IMAGES_FILE` is missing does not start.
+    /// The image service serves them, and the checks of the API server open them.
     #[test]
-    fn both_readers_of_the_list_of_boot_images_have_its_folder() {
+    fn both_readers_of_boot_images_have_their_folder() {
         let [(_, compose), (_, pod), _] = OF_VERSION;
         let compose: serde_json::Value = serde_yaml::from_str(compose).unwrap();
         let pod = pod.split("\n---").find(|text| text.contains("kind: Pod"));
