@@ -2,22 +2,26 @@
 
 mod hosted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use model::versions::OpenshiftVersion;
+use model::versions::{OpenshiftVersion, ReleaseImage};
+use oci::Reference;
+use oci_client::Client;
+use registry_content::{ContentReader, RegistryContent, release_images};
 use serde::Serialize;
 use service::file;
 use service::runtime;
 use service::{Error, ResultExt as _};
-use site::mirrored_releases::{release_images, releases, versions};
 
 use crate::catalog::RegistryAccessArgs;
 use crate::terminal;
 
 const DOING: &str = "listing versions";
 const FILE_MODE: u32 = 0o644;
+/// Repository of releases below the namespace of a mirroring run.
+const RELEASES: &str = "openshift/release-images";
 
 /// Arguments of `atoll versions`.
 #[derive(Debug, Clone, Args)]
@@ -39,7 +43,7 @@ enum VersionsCommand {
 /// Releases of a mirror registry.
 #[derive(Debug, Clone, Args)]
 struct MirroredArgs {
-    /// List the releases mirrored to this registry, and write the value of PLATFORM_VERSIONS
+    /// List the complete releases mirrored to this registry, and write the value of PLATFORM_VERSIONS
     #[arg(long, value_name = "HOST[:PORT][/NAMESPACE]", required = true)]
     from_registry: Option<String>,
     /// Output file
@@ -77,16 +81,65 @@ fn mirrored(arguments: &MirroredArgs) -> Result<(), Error> {
         ));
     };
     let client = arguments.access.client()?;
-    let found = blocking(releases(&client, registry))?;
+    let content = blocking(releases(client, registry))?;
+    for release in &content.releases {
+        if let Some(missing) = release.missing.first() {
+            let (image, count) = (&release.image, release.missing.len());
+            let component = &missing.component;
+            terminal::notice(&format!(
+                "{image} is left out: it lacks {count} images, as {component}"
+            ));
+        }
+    }
+    let found = release_images(&content);
     if found.is_empty() {
-        let reason = format!("{registry} has no releases: mirror some with `atoll mirror`");
+        let reason =
+            format!("{registry} has no complete releases: mirror some with `atoll mirror`");
         return Err(Error::new(DOING, reason));
     }
     write_versions(&arguments.output, &versions(&found))?;
     if let Some(path) = &arguments.release_images {
-        write(path, &release_images(&found))?;
+        write(path, &found)?;
     }
     Ok(())
+}
+
+/// The releases below `place`, a host with an optional namespace.
+///
+/// Errors: Invalid – a malformed place; those of the registry.
+async fn releases(client: Client, place: &str) -> Result<RegistryContent, model::Error> {
+    let place = place.strip_prefix("docker://").unwrap_or(place);
+    let place: Reference = format!("{}/{RELEASES}", place.trim_end_matches('/')).parse()?;
+    let repository = place.repository.to_string();
+    let namespace = repository.trim_end_matches(RELEASES).trim_end_matches('/');
+    let scratch = tempfile::tempdir();
+    let scratch = scratch.map_err(|e| model::Error::internal("making a folder", e))?;
+    let reader = ContentReader {
+        client,
+        registry: place.registry,
+        namespace: namespace.to_owned(),
+        scratch: scratch.path().join("content"),
+    };
+    let known = RegistryContent::default();
+    reader
+        .read_changed(&known, &BTreeSet::from([repository]))
+        .await
+}
+
+/// Value of `PLATFORM_VERSIONS`.
+fn versions(releases: &[ReleaseImage]) -> BTreeMap<String, OpenshiftVersion> {
+    let mut versions: BTreeMap<String, OpenshiftVersion> = BTreeMap::new();
+    for release in releases {
+        let entry = versions.entry(release.version.clone()).or_default();
+        entry.display_name.clone_from(&release.version);
+        entry.default |= release.default;
+        entry.support_level = release.support_level.unwrap_or_default();
+        let architectures = release.cpu_architectures.iter().cloned();
+        let mut all: BTreeSet<String> = architectures.collect();
+        all.extend(std::mem::take(&mut entry.cpu_architectures));
+        entry.cpu_architectures = all.into_iter().collect();
+    }
+    versions
 }
 
 fn write_versions(path: &Path, versions: &BTreeMap<String, OpenshiftVersion>) -> Result<(), Error> {
@@ -108,4 +161,34 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), Error> {
 fn blocking<T>(work: impl Future<Output = Result<T, model::Error>>) -> Result<T, Error> {
     let done = runtime::block_on(work)?;
     done.map_err(|e| e.chain()).doing(DOING)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::versions::ReleaseSupportLevel;
+
+    use super::*;
+
+    #[test]
+    fn the_api_server_loads_the_versions() {
+        let release = |version: &str, architecture: &str, default: bool| ReleaseImage {
+            version: version.to_owned(),
+            cpu_architectures: vec![architecture.to_owned()],
+            default,
+            support_level: Some(ReleaseSupportLevel::Production),
+            ..ReleaseImage::default()
+        };
+        let releases = [
+            release("4.14.5", "x86_64", false),
+            release("4.14.5", "arm64", false),
+            release("4.15.0-multi", "x86_64", true),
+        ];
+        let text = serde_json::to_string(&versions(&releases)).unwrap();
+        let read = rules::versions::load_platform_versions(&text).unwrap();
+        let found: Vec<_> = read
+            .iter()
+            .map(|(key, it)| (key.as_str(), it.default, it.cpu_architectures.len()))
+            .collect();
+        assert_eq!(found, [("4.14.5", false, 2), ("4.15.0-multi", true, 1)]);
+    }
 }

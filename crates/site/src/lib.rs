@@ -8,7 +8,6 @@ pub mod bundle_content;
 mod event;
 pub mod facts;
 pub mod install;
-pub mod mirrored_releases;
 pub mod pod;
 pub mod podman;
 
