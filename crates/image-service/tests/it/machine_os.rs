@@ -24,14 +24,14 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{World, os_image, own_file};
 
-const IMAGE: &str = "/coreos/coreos-x86_64.iso";
+pub(crate) const IMAGE: &str = "/coreos/coreos-x86_64.iso";
 /// Type of a layer that is compressed by zstd.
 const OCI_LAYER_ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
 
 /// A registry without TLS and logins.
-struct Registry {
+pub(crate) struct Registry {
     client: Client,
-    image: Reference,
+    pub(crate) image: Reference,
     shutdown: CancellationToken,
     _running: Running,
     _folder: tempfile::TempDir,
@@ -44,7 +44,7 @@ impl Drop for Registry {
 }
 
 impl Registry {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = registry::Settings {
             registry_http_addr: HttpAddr("127.0.0.1:0".parse().unwrap()),
@@ -73,7 +73,7 @@ impl Registry {
     }
 
     /// Pushes an image of these layers, the lowest first, under its tag.
-    async fn push(&self, layers: &[(&str, Vec<u8>)]) -> Manifest {
+    pub(crate) async fn push(&self, layers: &[(&str, Vec<u8>)]) -> Manifest {
         let mut pushed = Vec::new();
         for (kind, layer) in layers {
             pushed.push(self.push_blob(kind, layer.clone()).await);
@@ -165,14 +165,14 @@ async fn relay(client: TcpStream, server: TcpStream, end: RelayEnd, is_cut: Arc<
     tokio::io::copy(&mut from_server, &mut to_client).await.ok();
 }
 
-fn live_image() -> (Vec<u8>, Written) {
+pub(crate) fn live_image() -> (Vec<u8>, Written) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.iso");
     let written = testkit::iso::write(&path, &LiveImageOptions::default()).unwrap();
     (std::fs::read(path).unwrap(), written)
 }
 
-fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (path, content) in files {
         let mut header = tar::Header::new_gnu();
@@ -216,7 +216,7 @@ fn data() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn partial(data: &Path) -> std::path::PathBuf {
+pub(crate) fn partial(data: &Path) -> std::path::PathBuf {
     own_file(data).with_extension("iso.part")
 }
 

@@ -7,6 +7,7 @@ mod campaign;
 mod downloads;
 mod errors;
 mod images;
+mod killed;
 mod listeners;
 mod machine_os;
 mod minimal;
