@@ -14,6 +14,7 @@ mod local_registry;
 mod program;
 mod record;
 mod registry_content;
+mod registry_port;
 mod request;
 mod space;
 mod version_change;
@@ -157,6 +158,7 @@ impl CheckedInstall {
         };
         folder::prepare(&pod, observe)?;
         proxy_settings::set(&self.dir, &self.answers.settings)?;
+        registry_port::follow(&self.dir, &self.answers)?;
         // The answers may have another port of the registry.
         folder::complete_logins(&self.dir, &self.answers.host)
     }
