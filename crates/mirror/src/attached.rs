@@ -20,11 +20,11 @@ use oci_client::client::referrers_tag;
 
 pub(crate) use self::in_target::attached_there;
 use self::lists::Lists;
-use crate::artifact_tag::{SUFFIXES, stands_in_for};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceRepository, Why};
 use crate::parallel::RegistryLimit;
 use crate::progress::{Amount, Phase, RunProgress};
 use crate::resolve::{Resolved, resolve_with};
+use oci::artifact_tag::{SUFFIXES, stands_in_for};
 
 /// Levels of attachment: artifacts of images, and artifacts of those, such as the signature of an attestation.
 const DEPTH: usize = 2;

@@ -9,7 +9,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Digest, Manifest, Reference, Registry, Repository, Tag, Target};
 use url::Url;
 
-use crate::artifact_tag;
+use oci::artifact_tag;
 
 /// An image that is selected and not yet resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 
 mod additional_images;
 pub mod archive;
-mod artifact_tag;
 pub mod attached;
 pub mod blobs;
 pub mod build_image;

@@ -45,6 +45,9 @@ pub struct OfferedRelease {
     /// Whether it was found in the registry, and is in no list.
     #[serde(skip_serializing_if = "is_false")]
     pub is_found: bool,
+    /// Whether the registry has a signature of it, which clusters may verify.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_signed: bool,
     /// Components whose images the registry lacks: a release without them cannot be installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,

@@ -3,6 +3,7 @@
 //!
 //! No async and no I/O. The one invariant: a parsed value keeps its original bytes, over which its digest is computed.
 
+pub mod artifact_tag;
 mod descriptor;
 mod digest;
 mod docker_hub;

@@ -63,6 +63,8 @@ pub struct HeldRelease {
     pub architectures: Vec<String>,
     /// Whether it is one for several architectures.
     pub is_multi: bool,
+    /// Whether a signature in the registry is for that digest.
+    pub is_signed: bool,
     /// Number of images that its payload names.
     pub images: usize,
     /// Images that are not in the registry, by the name of their component.

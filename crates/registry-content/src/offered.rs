@@ -70,6 +70,7 @@ pub fn offered_releases(content: &RegistryContent) -> Vec<OfferedRelease> {
         |((number, ..), release): ((Version, bool, &[String]), &HeldRelease)| OfferedRelease {
             image: release.release_image(&number, newest.as_ref() == Some(&release.image)),
             is_found: true,
+            is_signed: release.is_signed,
             missing: release
                 .missing
                 .iter()

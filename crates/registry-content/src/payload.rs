@@ -148,6 +148,8 @@ impl PayloadReader<'_> {
             version: candidate.version.clone(),
             architectures,
             is_multi: candidate.architecture == CpuArchitecture::Multi,
+            // The tags of the repository say so.
+            is_signed: false,
             images: references.images.len(),
             missing,
             boot_images,

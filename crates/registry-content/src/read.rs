@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
+use oci::artifact_tag::signed;
 use oci::live_image;
 use oci::{Digest, Reference, Registry, Repository};
 use oci_client::Client;
@@ -48,6 +49,8 @@ struct TaggedImages {
     /// With the version of the platform.
     catalogs: Vec<(String, Reference)>,
     live_images: Vec<Reference>,
+    /// Images in repositories of releases that have a signature, by digest.
+    signed: BTreeSet<Reference>,
 }
 
 impl TaggedImages {
@@ -158,6 +161,7 @@ impl ContentReader {
             tagged.releases.extend(more.releases);
             tagged.catalogs.extend(more.catalogs);
             tagged.live_images.extend(more.live_images);
+            tagged.signed.extend(more.signed);
         }
         let releases = &mut tagged.releases;
         releases.sort_by(|a, b| (&b.0, &b.1.image).cmp(&(&a.0, &a.1.image)));
@@ -191,9 +195,10 @@ impl ContentReader {
                 continue;
             };
             candidate.digest = digest.to_string();
+            let is_signed = tagged.signed.contains(&candidate.image.with_digest(digest));
             // A release in two namespaces is one.
             if seen.insert((candidate.digest.clone(), candidate.architecture.to_string())) {
-                reading.release(candidate).await?;
+                reading.release(candidate, is_signed).await?;
             }
         }
         for (version, image) in tagged.catalogs {
@@ -233,6 +238,10 @@ impl ContentReader {
             return Ok(tagged);
         }
         for tag in tags {
+            if let Some(digest) = signed(&tag) {
+                tagged.signed.insert(place.with_digest(digest));
+                continue;
+            }
             let version = platform_version(tag.as_str()).map(str::to_owned);
             let release = release_of(tag.as_str());
             let image = Reference {
@@ -250,6 +259,9 @@ impl ContentReader {
             } else if let Some(version) = version {
                 tagged.catalogs.push((version, image));
             }
+        }
+        if tagged.releases.is_empty() {
+            tagged.signed.clear();
         }
         Ok(tagged)
     }
@@ -293,7 +305,7 @@ impl<F: Fn(&Reference) -> bool> Reading<'_, F> {
         }
     }
 
-    async fn release(&mut self, candidate: Candidate) -> Result<(), Error> {
+    async fn release(&mut self, candidate: Candidate, is_signed: bool) -> Result<(), Error> {
         let image = candidate.image.to_string();
         let digest = candidate.digest.clone();
         if self.is_rejected(&image, &digest) {
@@ -319,7 +331,8 @@ impl<F: Fn(&Reference) -> bool> Reading<'_, F> {
                 }
             }
         };
-        if let Some(release) = self.accepted(image, digest, read)? {
+        if let Some(mut release) = self.accepted(image, digest, read)? {
+            release.is_signed = is_signed;
             self.content.releases.push(release);
         }
         Ok(())

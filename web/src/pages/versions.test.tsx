@@ -83,11 +83,13 @@ test.each([404, 403])("without OS images to administer (%s), there is no card", 
 
 test("releases of the registry say so, and which images an incomplete one lacks", async () => {
   images = [
-    image({ is_found: true, default: true }),
+    image({ is_found: true, default: true, is_signed: true }),
     image({ version: "4.18.9", is_found: true, missing: ["cli", "console", "etcd", "installer"] }),
   ];
   open();
   const incomplete = within((await (await table()).findByText("Incomplete")).closest("tr")!);
   incomplete.getByText(/images are not in the registry/);
   incomplete.getByText("Registry");
+  expect(incomplete.queryByText("With signature")).toBeNull();
+  (await row("4.18.7")).getByText("With signature");
 });

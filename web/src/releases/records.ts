@@ -14,6 +14,8 @@ export interface ReleaseImage {
   default?: boolean;
   /** Whether it was found in the registry, and is in no list. */
   is_found?: boolean;
+  /** Whether the registry has a signature of it. */
+  is_signed?: boolean;
   /** Components whose images the registry lacks: such a release cannot be installed. */
   missing?: string[];
 }

@@ -47,7 +47,7 @@ function Table({ images }: { images: ReleaseImage[] }) {
   const columns = useMemo<Column<ReleaseImage>[]>(() => {
     const source = ({ is_found: isFound }: ReleaseImage) => (isFound ? t("Registry") : t("Settings"));
     return [
-      { id: "version", title: t("Version"), text: ({ version }) => version, cell: (image) => <>{image.version} {image.default && <Label isCompact>{t("Default")}</Label>}<Missing components={image.missing} /></> },
+      { id: "version", title: t("Version"), text: ({ version }) => version, cell: (image) => <>{image.version} {image.default && <Label isCompact>{t("Default")}</Label>} {image.is_signed && <Label isCompact>{t("With signature")}</Label>}<Missing components={image.missing} /></> },
       { id: "architecture", title: t("Architecture"), text: ({ cpu_architecture: name }) => name, cell: ({ cpu_architecture: name }) => name },
       { id: "image", title: t("Image"), text: ({ url }) => url, cell: ({ url }) => <Copyable label={t("Image")}>{url}</Copyable> },
       { id: "source", title: t("Source"), text: source, cell: source },

@@ -7,8 +7,8 @@ use model::Error;
 use oci::{Digest, Reference, Tag};
 
 use super::DEPTH;
-use crate::artifact_tag::subject;
 use crate::publish::MirrorTarget;
+use oci::artifact_tag::subject;
 
 /// Artifacts of `images` and their parts in the target: by tag, each with the position of its image. At most `parallel`
 /// repositories are queried at a time.

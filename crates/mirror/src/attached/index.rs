@@ -7,8 +7,8 @@ use oci::Referrer;
 use oci::{Digest, Kind, Manifest, media_type};
 use serde_json::json;
 
-use crate::artifact_tag::stands_in_for;
 use crate::content::{ImageContent, ResolvedImage};
+use oci::artifact_tag::stands_in_for;
 
 /// The index of listed referrers; none for an empty list. The same list always makes the same index.
 ///

@@ -6,9 +6,9 @@ use futures_util::stream::StreamExt as _;
 use oci::{Digest, Registry, Tag};
 use oci_client::Client;
 
-use crate::artifact_tag::SUFFIXES;
 use crate::content::SourceRepository;
 use crate::parallel::RegistryLimit;
+use oci::artifact_tag::SUFFIXES;
 
 /// Pages of a repository's tags that are read at least, before its images are queried one by one.
 const PAGES: usize = 4;

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::association::{self, AssociationKey};
 use super::blob_list;
 use super::store::MetadataStore;
-use crate::artifact_tag;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 use crate::publish::MirrorTarget;
 use crate::section::Section;
+use oci::artifact_tag;
 
 /// Message for runs without new content. Source: the peer.
 const NOTHING_NEW: &str = "No new images detected, process stopping";

@@ -18,9 +18,9 @@ use super::payload::{self, Payload};
 use super::select::{Chosen, Named, architectures, select};
 use super::settings::ReleaseSources;
 use super::shortest_path::version;
-use crate::artifact_tag;
 use crate::content::SelectedImage;
 use crate::publish::MirrorTarget;
+use oci::artifact_tag;
 
 /// The releases of a target.
 #[derive(Debug, Clone, Copy)]

@@ -11,13 +11,13 @@ use oci::{Reference, Repository, live_image};
 use serde_json::Value;
 
 use super::file::Copied;
-use crate::artifact_tag;
 use crate::content::{ImageContent, ResolvedImage};
 use crate::names;
 use crate::operators::template;
 use crate::platform::BootImageOffer;
 use crate::publish::{MirrorTarget, Published};
 use crate::section::Section;
+use oci::artifact_tag;
 
 /// Scheme of images in registries in `OS_IMAGES`.
 const OCI: &str = "oci://";

@@ -32,10 +32,10 @@ use crate::archive::name;
 use crate::archive::set::locate::Located;
 use crate::archive::storage_tree::{self, TreeFile};
 use crate::archive::v2_paths::{self, CHARTS, CONFIGURATION, HISTORY, SIGNATURES};
-use crate::artifact_tag;
 use crate::config::{self, Configuration};
 use crate::content::ResolvedImage;
 use crate::{helm, history};
+use oci::artifact_tag;
 
 const CONFIGURATION_LIMIT_BYTES: u64 = 16 << 20;
 /// Some four million digests. Units: bytes.

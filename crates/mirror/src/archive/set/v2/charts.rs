@@ -15,9 +15,9 @@ use oci::{Digest, Reference, Registry, Repository, Tag};
 use super::selection::Selection;
 use crate::archive::set::Set;
 use crate::archive::v2_paths::CHARTS;
-use crate::artifact_tag;
 use crate::names;
 use crate::platform::{COMPONENTS, RELEASES, graph_image_name};
+use oci::artifact_tag;
 
 /// Text of all charts of an archive. Units: bytes.
 const TEXT_LIMIT_BYTES: u64 = 64 << 20;
