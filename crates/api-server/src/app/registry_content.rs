@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use doctor::ContentReport;
 use model::Error;
+use model::time::Timestamp;
 use preparation::RegistryAccess;
 use registry_content::{ContentReader, EarlierReadings, RegistryContent};
 use sqlx::Connection as _;
@@ -60,11 +61,13 @@ impl UnreadContent {
 pub(crate) struct SiteContent {
     db: Database,
     offer: Arc<CurrentOffer>,
-    /// None: the settings list everything, or there is no registry.
+    /// None: there is no registry.
     source: Option<PublicationTarget>,
     unread: Mutex<UnreadContent>,
     due: Notify,
     earlier: tokio::sync::Mutex<EarlierReadings>,
+    /// Time of the reading on offer.
+    followed: Mutex<Option<Timestamp>>,
     /// Folder of a reading: one reads at a time, also of the replicas that share it.
     scratch: PathBuf,
 }
@@ -79,8 +82,7 @@ impl SiteContent {
     ) -> Self {
         let name = settings.content_registry.clone();
         let name = name.or_else(|| settings.archives_registry.clone());
-        let is_listed = !settings.release_images.0.is_empty() && !settings.os_images.0.is_empty();
-        let source = name.filter(|_| !is_listed).map(|name| {
+        let source = name.map(|name| {
             let logins = settings.archives_registry_auth_file.clone();
             PublicationTarget::new(name.0, logins, access)
         });
@@ -94,12 +96,17 @@ impl SiteContent {
             unread: Mutex::new(UnreadContent::everything()),
             due: Notify::new(),
             earlier: tokio::sync::Mutex::default(),
+            followed: Mutex::default(),
             scratch: settings.work_dir.join("registry-content"),
         }
     }
 
     fn unread(&self) -> MutexGuard<'_, UnreadContent> {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn followed(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is a registry to read.
@@ -279,12 +286,15 @@ impl SiteContent {
         let Some(source) = &self.source else {
             return Ok(());
         };
-        let stored = self.stored().await?;
-        // A failed first reading is stored, too.
-        let read =
-            stored.filter(|stored| stored.registry == source.name() && stored.read_at.is_some());
-        if let Some(read) = read {
-            self.offer.set_content(&read.content);
+        let (registry, followed) = (source.name(), *self.followed());
+        let other = tx("follow the registry's content", async || {
+            let mut connection = self.db.pool()?.acquire().await?;
+            rows::find_other(&mut connection, &registry, followed).await
+        })
+        .await?;
+        if let Some((content, read_at)) = other {
+            self.offer.set_content(&content);
+            *self.followed() = Some(read_at);
         }
         Ok(())
     }

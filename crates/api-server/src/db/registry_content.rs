@@ -33,6 +33,24 @@ pub(crate) async fn find(connection: &mut PgConnection) -> Result<Option<StoredC
     }))
 }
 
+/// The last reading of `registry` and its time; none if it is the one of the time `known`: content is long, and replicas ask
+/// every few seconds. One of a newer server in another form is none.
+pub(crate) async fn find_other(
+    connection: &mut PgConnection,
+    registry: &str,
+    known: Option<Timestamp>,
+) -> Result<Option<(RegistryContent, Timestamp)>, Error> {
+    let row = sqlx::query!(
+        r#"select content, read_at as "read_at!" from registry_content
+        where registry = $1 and read_at is not null and read_at is distinct from $2"#,
+        registry,
+        known
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.and_then(|row| Some((serde_json::from_value(row.content).ok()?, row.read_at))))
+}
+
 /// Stores a reading.
 pub(crate) async fn put(
     connection: &mut PgConnection,

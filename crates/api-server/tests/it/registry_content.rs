@@ -65,6 +65,11 @@ async fn complete_releases_of_the_registry_are_on_offer() {
     let registry = SiteRegistry::start().await;
     registry.publish("4.18.7", &all()).await;
     registry.publish_components("4.18.7", &all()).await;
+    let release: oci::Reference = registry.release("4.18.7").parse().unwrap();
+    let digest = SiteRegistry::client().manifest_digest(&release).await;
+    let digest = digest.unwrap().unwrap();
+    let signature = format!("{}:sha256-{}.sig", release.repository, digest.hex());
+    registry.publish_image(&signature).await;
     // Incomplete, and none.
     registry.publish("4.18.9", &all()).await;
     let other = format!("{}/apps/tool:1.2.3-x86_64", registry.address);
@@ -78,6 +83,10 @@ async fn complete_releases_of_the_registry_are_on_offer() {
     assert_eq!(
         (&listed[0]["is_found"], &listed[1]["is_found"]),
         (&json!(true), &json!(true))
+    );
+    assert_eq!(
+        (&listed[0]["is_signed"], &listed[1]["is_signed"]),
+        (&json!(true), &Value::Null)
     );
     assert_eq!(listed[1]["version"], "4.18.9");
     let missing = listed[1]["missing"].as_array().unwrap();
@@ -336,12 +345,31 @@ async fn clusters_get_the_operator_catalogs_of_the_registry() {
             .unwrap();
     }
     registry.publish_image("apps/tool:v4.18").await;
+    registry.publish("4.18.9", &all()).await;
+    registry.publish_components("4.18.9", &all()).await;
+    // Lists of releases and live images do not hide the catalogs.
+    let lists = registry.settings(&["4.18.7"]);
+    let place = registry.address.clone();
     let server = Server::with(|settings| {
-        reading(&registry)(settings);
+        lists(settings);
+        settings.content_registry = Some(PublicationRegistry(place.parse().unwrap()));
         settings.dummy_ignition = true;
     })
     .await;
-    until_versions(&server, &["4.18.7"]).await;
+    let report = server
+        .until("the reading of the registry", async || {
+            let report = server.get("/v2/doctor").await.expect(200);
+            let status = finding(&report, "registry-content")["status"].clone();
+            if status == "passed" {
+                Ok(report)
+            } else {
+                Err(format!("{status}"))
+            }
+        })
+        .await;
+    let unlisted = finding(&report, "registry-content:RELEASE_IMAGES");
+    let text = unlisted["finding"].as_str().unwrap();
+    assert!(text.ends_with("as 4.18.9"), "{text}");
     let cluster = server.cluster(json!({ "openshift_version": "4.18" })).await;
     let path = format!("/v2/clusters/{cluster}/install-config");
     let config = server.get(&path).await.expect(200);
@@ -351,7 +379,6 @@ async fn clusters_get_the_operator_catalogs_of_the_registry() {
         config["imageDigestSources"],
         json!([{ "source": "source.example/acme/tool", "mirrors": [mirror] }])
     );
-    let report = server.get("/v2/doctor").await.expect(200);
     let lacking = finding(&report, &format!("registry-content:{}", index("4.18")));
     let text = lacking["finding"].as_str().unwrap();
     assert!(text.contains("name 1 repositories"), "{text}");

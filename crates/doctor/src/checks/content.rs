@@ -1,7 +1,9 @@
 //! The releases and the operator catalogs that the registry holds.
 
+use std::collections::BTreeSet;
+
 use super::findings::SubjectFinding;
-use crate::site::SiteFacts;
+use crate::site::{ContentReport, SiteFacts};
 
 /// Names of missing images that a finding has.
 const NAMED: usize = 3;
@@ -33,6 +35,7 @@ pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
             SubjectFinding::warning("", finding, "run it again in a minute")
         }
     }];
+    found.extend(unlisted(site, report));
     for release in &report.content.releases {
         if release.missing.is_empty() {
             continue;
@@ -74,14 +77,42 @@ pub(super) fn releases(site: &SiteFacts) -> Vec<SubjectFinding> {
     found
 }
 
+/// Complete releases that are not on offer, since `RELEASE_IMAGES` lists others.
+fn unlisted(site: &SiteFacts, report: &ContentReport) -> Option<SubjectFinding> {
+    let listed = site.releases.as_ref()?;
+    let is_listed = |version: &String| {
+        let mut listed = listed.iter();
+        listed.any(|it| it.version.trim_end_matches("-multi") == version)
+    };
+    let releases = report.content.releases.iter();
+    let complete = releases.filter(|release| release.missing.is_empty());
+    let others: BTreeSet<_> = complete
+        .map(|release| &release.version)
+        .filter(|version| !is_listed(version))
+        .collect();
+    let named: Vec<_> = others.iter().take(NAMED).map(|it| it.as_str()).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let finding = format!(
+        "{} holds {} releases that RELEASE_IMAGES does not list, as {}",
+        report.registry,
+        others.len(),
+        named.join(", ")
+    );
+    let remedy = "empty RELEASE_IMAGES to offer all of them, or add them to it";
+    Some(SubjectFinding::warning("RELEASE_IMAGES", finding, remedy))
+}
+
 #[cfg(test)]
 mod tests {
+    use model::versions::ReleaseImage;
     use registry_content::{
         HeldCatalog, HeldRelease, MissingImage, RegistryContent, RejectedImage,
     };
 
     use super::*;
-    use crate::{CheckStatus, ContentReport};
+    use crate::CheckStatus;
 
     #[test]
     fn incomplete_releases_and_failures_are_found() {
@@ -145,5 +176,44 @@ mod tests {
         assert_eq!(all[0].status, CheckStatus::Failed);
         assert!(all[0].finding.contains("last read noon: no connection"));
         assert!(releases(&SiteFacts::default()).is_empty());
+    }
+
+    #[test]
+    fn releases_beside_the_list_are_named() {
+        let release = |version: &str, missing: &[MissingImage]| HeldRelease {
+            version: version.to_owned(),
+            missing: missing.to_vec(),
+            ..HeldRelease::default()
+        };
+        let content = RegistryContent {
+            releases: vec![
+                release("4.18.7", &[]),
+                release("4.18.8", &[MissingImage::default()]),
+                release("4.19.1", &[]),
+                release("4.19.1", &[]),
+            ],
+            ..RegistryContent::default()
+        };
+        let found = |listed: &[&str]| {
+            let listed = listed.iter().map(|version| ReleaseImage {
+                version: (*version).to_owned(),
+                ..ReleaseImage::default()
+            });
+            let report = ContentReport {
+                registry: "r:5000".to_owned(),
+                content: content.clone(),
+                ..ContentReport::default()
+            };
+            let site = SiteFacts {
+                releases: Some(listed.collect()),
+                ..SiteFacts::default()
+            };
+            unlisted(&site, &report).map(|it| it.finding)
+        };
+        assert_eq!(found(&["4.18.7", "4.19.1-multi"]), None);
+        assert_eq!(
+            found(&["4.18.7"]).unwrap(),
+            "r:5000 holds 1 releases that RELEASE_IMAGES does not list, as 4.19.1"
+        );
     }
 }
