@@ -9,7 +9,7 @@ use mirror::archive::{FoundSet, Set, sets_below};
 use mirror::history::{MetadataStore, SequenceStep, step};
 use model::Error;
 use model::jobs::{ArchiveList, ArchiveSet, ArchiveStep, JobFile};
-use model::mirror_metadata::MirrorMetadata;
+use model::mirror_metadata::{ImageType, MirrorMetadata, PastMirror};
 use uuid::Uuid;
 
 use super::{CarryIn, blocking};
@@ -184,17 +184,29 @@ fn content(path: &Path) -> Summary {
         sequence: run.sequence,
         single_use: metadata.single_use,
         created_at: chrono::DateTime::from_timestamp(run.timestamp, 0).into(),
-        releases: run
-            .platforms
-            .iter()
-            .map(|it| format!("{} {}", it.channel, it.min_version))
-            .collect(),
+        releases: releases(run),
         catalogs: run.operators.iter().map(|it| it.catalog.clone()).collect(),
         images: images.count() as u64,
         ..ArchiveSet::default()
     };
     let metadata = without_associations(metadata.clone());
     Ok(SetContent { set, metadata })
+}
+
+/// Channels with their first version; without channels, the tags of release images.
+fn releases(run: &PastMirror) -> Vec<String> {
+    let channels = run.platforms.iter();
+    let channels: Vec<_> = channels
+        .map(|it| format!("{} {}", it.channel, it.min_version))
+        .collect();
+    if !channels.is_empty() {
+        return channels;
+    }
+    let images = run.associations.iter();
+    let releases = images.filter(|it| it.kind == ImageType::OcpRelease);
+    let tags = releases.map(|it| it.tag_symlink.clone());
+    // Those of an index have none.
+    tags.filter(|tag| !tag.is_empty()).collect()
 }
 
 /// `published`: metadata in the registry, if it could be asked.
@@ -239,5 +251,35 @@ fn described(
         published_sequence,
         reason,
         ..set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::mirror_metadata::{Association, ChannelStart};
+
+    use super::*;
+
+    #[test]
+    fn releases_without_a_channel_are_named_by_their_images() {
+        let image = |kind, tag: &str| Association {
+            kind,
+            tag_symlink: tag.to_owned(),
+            ..Association::default()
+        };
+        let mut run = PastMirror {
+            associations: vec![
+                image(ImageType::OcpRelease, "4.18.30-x86_64"),
+                image(ImageType::OcpRelease, ""),
+                image(ImageType::OcpReleaseContent, "4.18.30-x86_64-cli"),
+            ],
+            ..PastMirror::default()
+        };
+        assert_eq!(releases(&run), ["4.18.30-x86_64"]);
+        run.platforms.push(ChannelStart {
+            channel: "stable-4.18".to_owned(),
+            min_version: "4.18.1".to_owned(),
+        });
+        assert_eq!(releases(&run), ["stable-4.18 4.18.1"]);
     }
 }
