@@ -38,8 +38,10 @@ pub struct SiteFacts {
     pub mirrors: Mirrors,
     /// Whether registries may present any certificate.
     pub is_insecure: bool,
-    /// The local registry; without its logins, images that need one are a warning.
+    /// The local registry; without it, images that need another login than those below are a warning.
     pub registry: Option<RegistryAccess>,
+    /// Logins of a place that knows no local registry.
+    pub logins: Credentials,
     /// The database.
     pub database: Option<SiteProbe>,
     /// The installer API, whose readiness includes the database's.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doctor::{BootImage, DataFolder, DoctorReport, RemoteCheck, RemoteService, SiteFacts};
+use oci_client::{Credentials, registry_logins};
 use preparation::RegistryAccess;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -110,6 +111,7 @@ impl SiteChecks {
             ca_pem: Some(ca).filter(|ca| !ca.trim_ascii().is_empty()),
             mirrors,
             is_insecure: access.insecure,
+            logins: logins(settings),
             database: Some(database_probe(settings, "DB_PASS")),
             boot_images: Some(offer.os_images.iter().filter_map(boot_image).collect()),
             releases: Some(offer.releases.clone()),
@@ -123,6 +125,13 @@ impl SiteChecks {
             ..SiteFacts::default()
         }
     }
+}
+
+/// The logins of archives; without them, checks ask as anybody.
+fn logins(settings: &Settings) -> Credentials {
+    let file = settings.archives_registry_auth_file.as_deref();
+    let logins = file.and_then(|file| registry_logins(Some(file)).ok());
+    logins.unwrap_or_default()
 }
 
 /// Services that are checked by their names, and published ports.

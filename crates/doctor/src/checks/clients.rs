@@ -45,9 +45,12 @@ pub(super) fn http2_client() -> Result<reqwest::Client, String> {
 
 /// A client of the local registry, and of others that have logins beside it.
 pub(super) fn registry_client(site: &SiteFacts) -> Result<Client, Error> {
-    let credentials = site.registry.as_ref().map(|one| one.credentials.clone());
+    let credentials = match &site.registry {
+        Some(registry) => &registry.credentials,
+        None => &site.logins,
+    };
     Client::new(ClientOptions {
-        credentials: credentials.unwrap_or_default(),
+        credentials: credentials.clone(),
         ca_pem: site.ca_pem.clone(),
         mirrors: site.mirrors.clone(),
         insecure: site.is_insecure,
