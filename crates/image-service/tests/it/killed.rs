@@ -3,17 +3,17 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use oci::media_type;
 use reqwest::Client;
-use testkit::ports::free_port;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::machine_os::{IMAGE, Registry, live_image, partial, tar};
-use crate::world::{Api, OS_VERSION, World, own_file};
+use crate::program::Program;
+use crate::world::{Api, World, own_file};
 
 /// Parts of the image after which the program is killed.
 const POINTS: usize = 20;
@@ -26,44 +26,7 @@ const POLL: Duration = Duration::from_millis(2);
 /// Enough for a slow machine.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-struct Program {
-    child: Child,
-    url: String,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
 impl Program {
-    async fn start(data: &Path, image: &str) -> Self {
-        let port = free_port().unwrap();
-        let os_images = serde_json::json!([{
-            "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": image, "version": OS_VERSION,
-        }]);
-        let child = Command::new(env!("CARGO_BIN_EXE_image-service"))
-            .env("LISTEN_ADDRESS", "127.0.0.1")
-            .env("LISTEN_PORT", port.to_string())
-            .env("DATA_DIR", data)
-            .env("INSECURE_SKIP_VERIFY", "true")
-            .env("OS_IMAGES", os_images.to_string())
-            .env(
-                "ASSISTED_SERVICE_HOST",
-                Api::default().start().await.to_string(),
-            )
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self {
-            child: child.unwrap(),
-            url: format!("http://127.0.0.1:{port}"),
-        }
-    }
-
     /// Bytes that it has caused to be written to disks.
     fn written(&self) -> u64 {
         let io = fs::read_to_string(format!("/proc/{}/io", self.child.id())).unwrap();
@@ -80,6 +43,14 @@ impl Program {
         let body = response.bytes().await.ok()?;
         is_served.then(|| body.to_vec())
     }
+}
+
+/// The program with the image of a registry without TLS.
+async fn started(data: &Path, url: &str) -> Program {
+    let set = |command: &mut Command| {
+        command.env("INSECURE_SKIP_VERIFY", "true");
+    };
+    Program::spawn(data, &Api::default(), url, set).await
 }
 
 /// A slow relay to a registry: its image of a release.
@@ -123,7 +94,7 @@ async fn a_killed_program_continues_and_serves_nothing_wrong() {
     for point in 1..=POINTS {
         // The last one is far from the end.
         let least = (image.len() * point / (POINTS + 4)) as u64;
-        let program = Program::start(data.path(), &url).await;
+        let program = started(data.path(), &url).await;
         let deadline = Instant::now() + DEADLINE;
         while fs::metadata(&partial).map_or(0, |it| it.len()) < least && !own.exists() {
             assert!(Instant::now() < deadline, "nothing is written at {point}");
@@ -138,7 +109,7 @@ async fn a_killed_program_continues_and_serves_nothing_wrong() {
         killed += 1;
     }
     assert_eq!(killed, POINTS);
-    let program = Program::start(data.path(), &url).await;
+    let program = started(data.path(), &url).await;
     let deadline = Instant::now() + DEADLINE;
     let served = loop {
         if let Some(served) = program.image(&client).await {

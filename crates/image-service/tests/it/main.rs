@@ -12,6 +12,7 @@ mod listeners;
 mod machine_os;
 mod minimal;
 mod network_boot;
+mod program;
 mod ranges;
 mod recipes;
 mod slow_readers;

@@ -3,16 +3,16 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use reqwest::{Client, ClientBuilder, Response, Version};
 use testkit::iso::LiveImageOptions;
-use testkit::ports::free_port;
 use uuid::Uuid;
 
-use crate::world::{Api, ID, OS_VERSION, World, own_file};
+use crate::program::Program;
+use crate::world::{Api, ID, World, own_file};
 
 /// As many as `MAX_CONCURRENT_REQUESTS` admits.
 const READERS: usize = 400;
@@ -32,19 +32,6 @@ const ENCRYPTED_KIB: u64 = 128 * 1024;
 /// Enough for a slow machine.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// The program; it ends with this value.
-struct Program {
-    child: Child,
-    url: String,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
 impl Program {
     async fn start(data: &Path, client: &Client, tls: Option<(&Path, &Path)>) -> Self {
         let ignition = br#"{"ignition":{"version":"3.1.0"}}"#;
@@ -59,32 +46,17 @@ impl Program {
     ) -> Self {
         let api = Api::default();
         api.set(|answers| answers.ignition = ignition);
-        let port = free_port().unwrap();
-        let os_images = serde_json::json!([{
-            "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "", "version": OS_VERSION,
-        }]);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_image-service"));
-        command
-            .env("LISTEN_ADDRESS", "127.0.0.1")
-            .env("LISTEN_PORT", port.to_string())
-            .env("DATA_DIR", data)
-            .env("LIVE_ISO", data.join("livecd.iso"))
-            .env("OS_IMAGES", os_images.to_string())
-            .env("ASSISTED_SERVICE_HOST", api.start().await.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut scheme = "http";
-        if let Some((cert, key)) = tls {
-            command
-                .env("HTTPS_CERT_FILE", cert)
-                .env("HTTPS_KEY_FILE", key);
-            scheme = "https";
-        }
-        let program = Self {
-            child: command.spawn().unwrap(),
-            url: format!("{scheme}://127.0.0.1:{port}"),
+        let set = |command: &mut Command| {
+            command.env("LIVE_ISO", data.join("livecd.iso"));
+            if let Some((cert, key)) = tls {
+                command.env("HTTPS_CERT_FILE", cert);
+                command.env("HTTPS_KEY_FILE", key);
+            }
         };
+        let mut program = Self::spawn(data, &api, "", set).await;
+        if tls.is_some() {
+            program.url = program.url.replacen("http", "https", 1);
+        }
         let (health, deadline) = (format!("{}/health", program.url), Instant::now() + DEADLINE);
         while !client
             .get(&health)
