@@ -36,7 +36,7 @@ mod tests {
     fn tags_of_artifacts_name_their_image() {
         let digest = Digest::sha256(b"image");
         let hex = digest.hex();
-        for (suffix, is_subject, stands, is_signed) in [
+        for (suffix, is_subject, is_index, is_signed) in [
             ("", true, true, false),
             (".sig", true, false, true),
             (".att", true, false, false),
@@ -45,7 +45,7 @@ mod tests {
             let tag: Tag = format!("sha256-{hex}{suffix}").parse().unwrap();
             let found = |it: Option<Digest>| it.as_ref() == Some(&digest);
             assert_eq!(found(subject(tag.as_str())), is_subject, "{tag}");
-            assert_eq!(found(stands_in_for(&tag)), stands, "{tag}");
+            assert_eq!(found(stands_in_for(&tag)), is_index, "{tag}");
             assert_eq!(found(signed(&tag)), is_signed, "{tag}");
         }
         assert_eq!(subject("4.18.7-x86_64"), None);

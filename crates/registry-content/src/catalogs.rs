@@ -208,7 +208,8 @@ fn images(folder: &Path) -> Result<BTreeMap<(String, bool), String>, Error> {
                 };
                 let repository = parsed.without_version().to_string();
                 let key = (repository, parsed.digest.is_some());
-                images.entry(key).or_insert(image);
+                // The last is mostly the newest, which a run that keeps the whole catalog has mirrored.
+                images.insert(key, image);
             }
         }
         Ok::<(), Infallible>(())

@@ -37,18 +37,6 @@ pub struct RegistryContent {
     pub others: BTreeMap<String, String>,
 }
 
-impl HeldMirror {
-    /// The mirror that has an image in this place; none if it is the image's own.
-    pub(crate) fn of(image: &str, place: &Reference) -> Option<Self> {
-        let source = image.parse::<Reference>().ok()?.without_version();
-        let mirror = place.without_version();
-        (source != mirror).then(|| Self {
-            source: source.to_string(),
-            mirror: mirror.to_string(),
-        })
-    }
-}
-
 /// A release in the registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -101,6 +89,18 @@ pub struct HeldMirror {
     pub source: String,
     /// In the registry.
     pub mirror: String,
+}
+
+impl HeldMirror {
+    /// The mirror that has an image in this place; none if it is the image's own.
+    pub(crate) fn of(image: &str, place: &Reference) -> Option<Self> {
+        let source = image.parse::<Reference>().ok()?.without_version();
+        let mirror = place.without_version();
+        (source != mirror).then(|| Self {
+            source: source.to_string(),
+            mirror: mirror.to_string(),
+        })
+    }
 }
 
 /// An image of a release that the registry lacks.

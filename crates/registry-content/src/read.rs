@@ -99,9 +99,9 @@ fn repositories(content: &RegistryContent) -> BTreeSet<String> {
 }
 
 impl ContentReader {
-    /// Reads the registry: repositories that are new or have releases, catalogs or live images, and by turns the others. Images in
-    /// `known` are not read again while their tags have the same digest, for which by turns is asked, too; the images that
-    /// they lack are looked for each time, those of catalogs in repositories that are there.
+    /// Reads the registry: repositories that are new or have releases, catalogs or live images, and by turns the others.
+    /// Images in `known` are not read again while their tags have the same digest, for which by turns is asked, too; the
+    /// images that they lack are looked for each time, those of catalogs in repositories that are there.
     ///
     /// Errors: those of the registry.
     pub async fn read(
