@@ -562,6 +562,8 @@ service::settings! {
         finalizing_timeout: Duration = "5h",
         /// Timeout of a pending user action of a host.
         host_installing_pending_user_action_timeout: Duration = "60m",
+        /// Time for which a cluster that lacks a failed host waits for its retry (`v2ResetHost`); 0: it fails at once.
+        host_retry_timeout: Duration = "0s",
         /// Timeout of a host's log collection.
         host_log_collection_timeout: Duration = "10m",
         /// Timeout of the start of a host's log collection.
@@ -680,6 +682,7 @@ impl Settings {
             installation_timeout: self.installation_timeout,
             finalizing_timeout: self.finalizing_timeout,
             pending_user_action_timeout: self.host_installing_pending_user_action_timeout,
+            host_retry_timeout: self.host_retry_timeout,
             host_log_collection_timeout: self.host_log_collection_timeout,
             host_log_pending_timeout: self.host_log_pending_timeout,
             log_collection_timeout: self.log_collection_timeout,

@@ -62,6 +62,9 @@ pub struct Host {
     /// Of this API alone: the reason why the last inventory that the agent sent could not be read; absent otherwise.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub inventory_error: String,
+    /// Of this API alone: the host failed, and `v2ResetHost` retries it while its cluster is installed; absent otherwise.
+    #[serde(skip_serializing_if = "is_false")]
+    pub can_retry: bool,
     #[serde(skip_serializing_if = "LargeText::is_empty")]
     pub free_addresses: LargeText,
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -1,6 +1,7 @@
 //! Tests of whole installations: from the first registration to installed, and their failures.
 
 mod checks;
+mod retry;
 
 use model::cluster::{ClusterStatus as C, LastInstallationPreparation, PreparationStatus};
 use model::host::{HostCreateParams, HostRole, HostStage, HostStatus as H};

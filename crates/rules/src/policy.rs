@@ -45,6 +45,8 @@ pub struct InstallationPolicy {
     pub finalizing_timeout: Duration,
     /// `HOST_INSTALLING_PENDING_USER_ACTION_TIMEOUT`.
     pub pending_user_action_timeout: Duration,
+    /// `HOST_RETRY_TIMEOUT`: time for which a cluster waits for the retry of a failed host that it lacks.
+    pub host_retry_timeout: Duration,
     /// `HOST_LOG_COLLECTION_TIMEOUT`.
     pub host_log_collection_timeout: Duration,
     /// `HOST_LOG_PENDING_TIMEOUT`.
@@ -90,6 +92,7 @@ impl Default for InstallationPolicy {
             installation_timeout: Duration::from_secs(24 * HOUR),
             finalizing_timeout: Duration::from_secs(5 * HOUR),
             pending_user_action_timeout: Duration::from_secs(HOUR),
+            host_retry_timeout: Duration::ZERO,
             host_log_collection_timeout: Duration::from_secs(10 * MINUTE),
             host_log_pending_timeout: Duration::from_secs(2 * MINUTE),
             log_collection_timeout: Duration::from_secs(HOUR),

@@ -127,21 +127,25 @@ impl Hosts {
         })
     }
 
-    /// Resets a day-2 host: it can be installed again after its user booted the discovery image.
+    /// Resets a day-2 host, or a failed host of a cluster that is being installed: it is installed again after its user
+    /// booted the discovery image.
     ///
-    /// Errors: Conflict – it joins no installed cluster, or its status forbids it.
+    /// Errors: Conflict – it is unbound, its status forbids it, or it cannot be retried alone.
     pub(crate) async fn reset(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
         let host = self.get(infra_env, id).await?;
         let reset = |change: &mut ClusterTransaction| {
-            let (now, target) = (change.now, change.snapshot.cluster.clone());
-            let (host, _) = day2_host(change, id)?;
-            let new = rules::host::apply(
-                host,
-                Some(&target),
-                Trigger::Reset,
-                &self.clusters.policy,
-                now,
-            )?;
+            let now = change.now;
+            let (host, _) = bound_host(change, id)?;
+            let new = if host.record.kind == HostKind::AddToExistingClusterHost {
+                let target = change.snapshot.cluster.clone();
+                let (host, _) = change.host(id)?;
+                let policy = &self.clusters.policy;
+                rules::host::apply(host, Some(&target), Trigger::Reset, policy, now)?
+            } else {
+                // The cluster may have failed since its last refresh.
+                change.refresh();
+                rules::host::retry(&mut change.snapshot, id, &self.clusters.policy, now)?
+            };
             change.events.extend(new);
             change.refresh();
             Ok(())
@@ -183,6 +187,18 @@ struct NodeIgnition {
     access: IgnitionAccess,
 }
 
+/// A host and its cluster's id.
+///
+/// Errors: Conflict – it is unbound.
+fn bound_host(
+    change: &mut ClusterTransaction,
+    id: HostId,
+) -> Result<(&mut HostState, ClusterId), Error> {
+    let (host, cluster) = change.host(id)?;
+    let cluster = cluster.ok_or_else(|| unbound(id))?.id;
+    Ok((host, cluster))
+}
+
 /// A host that joins an installed cluster, and the cluster's id.
 ///
 /// Errors: Conflict – it is another kind of host.
@@ -191,8 +207,7 @@ fn day2_host(
     change: &mut ClusterTransaction,
     id: HostId,
 ) -> Result<(&mut HostState, ClusterId), Error> {
-    let (host, cluster) = change.host(id)?;
-    let cluster = cluster.ok_or_else(|| unbound(id))?.id;
+    let (host, cluster) = bound_host(change, id)?;
     if host.record.kind != HostKind::AddToExistingClusterHost {
         return Err(Error::conflict(format!(
             "host {id} does not join an installed cluster: use the action of its cluster"

@@ -1,9 +1,10 @@
 //! Whether the remaining hosts are enough for a cluster.
 //! Source: assisted-service, internal/common/common.go, HasEnoughMastersAndWorkers; internal/cluster/transition.go.
 
-use model::host::{HostRole, HostStatus};
+use model::host::{Host, HostRole, HostStatus};
 use model::ids::HostId;
 
+use crate::host::retry;
 use crate::snapshot::Snapshot;
 use crate::snapshot::roles::{self, effective_role};
 
@@ -31,28 +32,34 @@ struct Counts {
     workers: usize,
 }
 
-/// Enough hosts are installing or installed.
-pub(crate) fn can_install(snapshot: &Snapshot) -> bool {
-    enough(snapshot, INSTALLABLE, None)
+/// Enough hosts are installing, installed or retried. `awaited` hosts have failed, and still count.
+pub(crate) fn can_install(snapshot: &Snapshot, awaited: &[HostId]) -> bool {
+    let counts = |host: &Host| is_installable(host) || awaited.contains(&host.id);
+    enough(snapshot, counts, false)
 }
 
 /// Enough hosts are installed for the control plane to be finalized.
 pub(crate) fn can_finalize(snapshot: &Snapshot) -> bool {
-    enough(snapshot, &[HostStatus::Installed], None)
+    enough(snapshot, |host| host.status == HostStatus::Installed, true)
 }
 
 /// The cluster fails without that host.
 pub(crate) fn fails_without(snapshot: &Snapshot, host: HostId) -> bool {
-    !enough(snapshot, INSTALLABLE, Some(host))
+    let counts = |other: &Host| is_installable(other) && other.id != host;
+    !enough(snapshot, counts, false)
 }
 
-fn enough(snapshot: &Snapshot, statuses: &[HostStatus], without: Option<HostId>) -> bool {
+fn is_installable(host: &Host) -> bool {
+    INSTALLABLE.contains(&host.status) || retry::RETRIED.contains(&host.status)
+}
+
+fn enough(snapshot: &Snapshot, counts: impl Fn(&Host) -> bool, finalizing: bool) -> bool {
     let mut planned = Counts::default();
     let mut counted = Counts::default();
     for host in &snapshot.hosts {
         let role = effective_role(&host.record);
         add(&mut planned, role);
-        if statuses.contains(&host.record.status) && Some(host.record.id) != without {
+        if counts(&host.record) {
             add(&mut counted, role);
         }
     }
@@ -67,7 +74,6 @@ fn enough(snapshot: &Snapshot, statuses: &[HostStatus], without: Option<HostId>)
     };
     // All planned masters count while the installation can still place them; once they are installed, a quorum
     // is enough.
-    let finalizing = statuses == [HostStatus::Installed];
     let masters = counted.masters >= least
         && (counted.masters == planned.masters || (finalizing && counted.masters >= CONTROL_PLANE))
         && counted.arbiters == planned.arbiters;
@@ -101,13 +107,15 @@ mod tests {
 
     #[test]
     fn all_masters_and_two_workers_are_needed() {
-        assert!(can_install(&with(&[Installing; 5])));
-        assert!(!can_install(&with(&[
-            Error, Installing, Installing, Installing, Installing
-        ])));
-        assert!(!can_install(&with(&[
-            Installing, Installing, Installing, Error, Installing
-        ])));
+        assert!(can_install(&with(&[Installing; 5]), &[]));
+        assert!(!can_install(
+            &with(&[Error, Installing, Installing, Installing, Installing]),
+            &[]
+        ));
+        assert!(!can_install(
+            &with(&[Installing, Installing, Installing, Error, Installing]),
+            &[]
+        ));
         assert!(can_finalize(&with(&[Installed; 5])));
         assert!(!can_finalize(&with(&[
             Installed, Installed, Installed, Installed, Installing
@@ -129,8 +137,8 @@ mod tests {
     fn single_node_needs_its_one_host() {
         let mut snapshot = fixtures::snapshot(1, 0);
         snapshot.hosts[0].record.status = Installing;
-        assert!(can_install(&snapshot));
+        assert!(can_install(&snapshot, &[]));
         snapshot.hosts[0].record.status = Error;
-        assert!(!can_install(&snapshot));
+        assert!(!can_install(&snapshot, &[]));
     }
 }

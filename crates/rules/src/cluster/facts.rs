@@ -1,11 +1,12 @@
 //! Inputs of a cluster's guards: plain values, computed once.
 
 use model::cluster::{Cluster, FinalizingStage, PreparationStatus};
-use model::host::HostStatus;
+use model::host::{Host, HostStatus};
 use model::operators::{MonitoredOperator, OperatorStatus, OperatorType};
 use model::time::Timestamp;
 
 use super::counting;
+use crate::host::retry;
 use crate::host::timeout;
 use crate::policy::InstallationPolicy;
 use crate::snapshot::Snapshot;
@@ -44,8 +45,12 @@ pub struct Facts {
     pub hosts_failed_preparing: String,
     /// Hosts that have left the preparation, and their status.
     pub hosts_left_preparing: String,
-    /// Hosts that wait for their user.
+    /// Hosts that wait for a boot from their installation disk.
     pub hosts_pending_action: String,
+    /// Retried hosts that wait for a boot from the discovery image.
+    pub hosts_pending_reset: String,
+    /// Failed hosts that the cluster lacks and whose retry it awaits, and why they failed.
+    pub hosts_pending_retry: String,
     /// Enough hosts are installing or installed.
     pub can_install: bool,
     /// Enough hosts are installed.
@@ -97,6 +102,9 @@ impl Facts {
                 .iter()
                 .all(|host| statuses.contains(&host.record.status))
         };
+        let awaited = retry::awaited(snapshot, policy, now);
+        // A cluster that has enough other hosts proceeds.
+        let is_lacking = !counting::can_install(snapshot, &[]);
         Self {
             now,
             input_missing: judged.input_missing,
@@ -115,7 +123,13 @@ impl Facts {
                 &[HostStatus::InstallingPendingUserAction],
                 false,
             ),
-            can_install: counting::can_install(snapshot),
+            hosts_pending_reset: named(snapshot, &[HostStatus::ResettingPendingUserAction], false),
+            hosts_pending_retry: if is_lacking {
+                named_hosts(snapshot, |host| awaited.contains(&host.id), true)
+            } else {
+                String::new()
+            },
+            can_install: counting::can_install(snapshot, &awaited),
             can_finalize: counting::can_finalize(snapshot),
             hosts_in_error: named(snapshot, &[HostStatus::Error], true),
             hosts_ended: hosts(&[HostStatus::Installed, HostStatus::Error]),
@@ -144,6 +158,13 @@ impl Facts {
         }
     }
 
+    /// A host waits for its user.
+    pub fn awaits_user(&self) -> bool {
+        !self.hosts_pending_action.is_empty()
+            || !self.hosts_pending_reset.is_empty()
+            || !self.hosts_pending_retry.is_empty()
+    }
+
     /// Every host has ended, the files exist and no operator is pending.
     pub fn is_complete(&self) -> bool {
         self.hosts_ended && self.kubeconfig && self.builtin_available && self.olm_ended
@@ -167,10 +188,15 @@ fn failed_operators(cluster: &Cluster) -> String {
 
 /// Names of the hosts in one of the statuses; with `why`, also their status texts.
 fn named(snapshot: &Snapshot, statuses: &[HostStatus], why: bool) -> String {
+    named_hosts(snapshot, |host| statuses.contains(&host.status), why)
+}
+
+/// Names of the hosts that `is_meant` chooses; with `why`, also their status texts.
+fn named_hosts(snapshot: &Snapshot, is_meant: impl Fn(&Host) -> bool, why: bool) -> String {
     let mut names: Vec<String> = snapshot
         .hosts
         .iter()
-        .filter(|host| statuses.contains(&host.record.status))
+        .filter(|host| is_meant(&host.record))
         .map(|host| {
             if why {
                 format!("{} ({})", host.name(), host.record.status_info)

@@ -22,6 +22,7 @@ use crate::explain::validations::{
 use crate::hardware::requirements::Requirements;
 use crate::host::inventory;
 use crate::host::progress;
+use crate::host::retry;
 use crate::host::{self, ClusterInputs, Facts};
 use crate::network::connectivity;
 use crate::network::vip_leases;
@@ -62,6 +63,7 @@ pub fn cluster(
             break;
         }
     }
+    set_can_retry(snapshot);
     snapshot.cluster.feature_usage = usage::feature_usage(snapshot);
     before.flips(snapshot).into_iter().chain(events).collect()
 }
@@ -138,6 +140,14 @@ fn derive(
     let forced = roles::is_single_node(&snapshot.cluster) || roles::workers(snapshot) < 2;
     snapshot.cluster.schedulable_masters_forced_true = Some(forced);
     set_machine_networks(snapshot);
+}
+
+/// Stores which failed hosts can be retried alone, so that clients need not know the conditions.
+fn set_can_retry(snapshot: &mut Snapshot) {
+    let possible = retry::possible(snapshot);
+    for host in &mut snapshot.hosts {
+        host.record.can_retry = possible.contains(&host.record.id);
+    }
 }
 
 /// Derives the machine networks, and the member from which older clients read the first of them.

@@ -211,12 +211,7 @@ static ROWS: &[ClusterRule] = &[
         from: &[InstallingPendingUserAction],
         when: |facts| facts.installation_expired,
         to: To::Go(Failed),
-        info: Some(|facts| {
-            format!(
-                "The installation timed out; these hosts must still be booted from disk: {}",
-                facts.hosts_pending_action
-            )
-        }),
+        info: Some(|facts| format!("The installation timed out. {}", boot_hint(facts))),
         then: &[Effect::ReportFailed],
         doc: "The timeout of the installation.",
     },
@@ -225,11 +220,11 @@ static ROWS: &[ClusterRule] = &[
         name: "pending user action",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
-        when: |facts| !facts.hosts_pending_action.is_empty(),
+        when: Facts::awaits_user,
         to: To::Stay,
         info: Some(boot_hint),
         then: &[],
-        doc: "Only a person can change the boot order.",
+        doc: "Only a person can change the boot order, boot the discovery image or retry a host.",
     },
     // Source: unnamed, installing-pending-user-action to finalizing.
     ClusterRule {
@@ -269,11 +264,11 @@ static ROWS: &[ClusterRule] = &[
         name: "a host needs user action",
         on: On::Refresh,
         from: &[Installing, Finalizing],
-        when: |facts| !facts.hosts_pending_action.is_empty(),
+        when: Facts::awaits_user,
         to: To::Go(InstallingPendingUserAction),
         info: Some(boot_hint),
         then: &[],
-        doc: "A host booted the image instead of its disk.",
+        doc: "A host booted the image instead of its disk, is retried, or can be retried.",
     },
     // Installation.
     // Source: "Finalizing complete".
@@ -413,10 +408,25 @@ fn lost_hosts(facts: &Facts) -> String {
 }
 
 fn boot_hint(facts: &Facts) -> String {
-    format!(
-        "Boot these hosts from their installation disks: {}",
-        facts.hosts_pending_action
-    )
+    let hints = [
+        (
+            "Boot these hosts from their installation disks",
+            &facts.hosts_pending_action,
+        ),
+        (
+            "Boot these hosts from the discovery image",
+            &facts.hosts_pending_reset,
+        ),
+        (
+            "Reset these failed hosts to retry them, or reset the cluster",
+            &facts.hosts_pending_retry,
+        ),
+    ];
+    let hints = hints.iter().filter(|(_, hosts)| !hosts.is_empty());
+    let hints: Vec<String> = hints
+        .map(|(hint, hosts)| format!("{hint}: {hosts}"))
+        .collect();
+    hints.join(". ")
 }
 
 fn stage(facts: &Facts) -> String {

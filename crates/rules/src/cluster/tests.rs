@@ -37,6 +37,8 @@ fn facts(seed: u32) -> Facts {
         hosts_failed_preparing: text(6),
         hosts_left_preparing: text(7),
         hosts_pending_action: text(8),
+        hosts_pending_reset: text(19),
+        hosts_pending_retry: text(20),
         can_install: bit(9),
         can_finalize: bit(10),
         hosts_ended: bit(11),

@@ -249,6 +249,12 @@ fn stuck<'a>(input: &HostInput<'a>) -> StateRow<HostInput<'a>> {
             "an enabled host",
             "Enable the host, or delete it.",
         ),
+        _ if record.can_retry => StateRow::stuck(
+            id,
+            HostInput::status_text,
+            "an installation without failure",
+            "Read the logs of the host, remove the cause, and reset the host: it is retried alone.",
+        ),
         _ => StateRow::stuck(
             id,
             HostInput::status_text,

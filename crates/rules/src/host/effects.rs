@@ -144,6 +144,7 @@ fn clear_cluster(host: &mut HostState) {
     record.suggested_role = None;
     record.bootstrap = false;
     record.progress_stages.clear();
+    record.can_retry = false;
     record.logs_info = None;
     record.logs_collected_at = DateTime(None);
     record.logs_started_at = DateTime(None);

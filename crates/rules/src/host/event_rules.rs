@@ -149,7 +149,7 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         to: To::Stay,
         info: None,
         then: &[Effect::Register],
-        doc: "The failure stays until the cluster is reset.",
+        doc: "The failure stays until the host is retried, or the cluster is reset.",
     },
     // Source: "Register post-installation".
     HostRule {
@@ -371,6 +371,30 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
             Effect::ReportInstallation,
         ],
         doc: "Its cluster is installed: each host is installed on its own.",
+    },
+    // Retry of a failed host.
+    HostRule {
+        name: "retried alone",
+        on: On::Retry,
+        from: &[
+            Failed,
+            InstallingInProgress,
+            InstallingPendingUserAction,
+            ResettingPendingUserAction,
+        ],
+        when: Facts::cluster_is_installing,
+        to: To::Go(ResettingPendingUserAction),
+        info: Some(|_| {
+            "To retry the installation, boot the host from the discovery image again; it is installed once it is ready"
+                .to_owned()
+        }),
+        then: &[
+            Effect::ClearProgress,
+            Effect::ClearImages,
+            Effect::ClearLogs,
+            Effect::ReportReset,
+        ],
+        doc: "As in a reset of the cluster; the other hosts continue.",
     },
     // Cancellation and reset.
     // Source: "Installation canceled while host is installing".

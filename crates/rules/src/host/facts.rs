@@ -8,6 +8,7 @@ use model::time::{DateTime, Timestamp};
 
 use crate::hardware::check_outcome::CheckOutcome;
 use crate::hardware::disks::installation_disk;
+use crate::host::retry;
 use crate::host::timeout;
 use crate::host::timeout::older;
 use crate::policy::InstallationPolicy;
@@ -191,6 +192,12 @@ impl Facts {
     /// A result of the preparation is missing.
     pub fn prepare_pending(&self) -> bool {
         self.disk_speed == CheckOutcome::Unknown || self.images == CheckOutcome::Unknown
+    }
+
+    /// Its cluster is being installed.
+    pub fn cluster_is_installing(&self) -> bool {
+        self.cluster
+            .is_some_and(|status| retry::CLUSTER.contains(&status))
     }
 
     /// The cluster has the given status.

@@ -19,6 +19,7 @@ use HostStatus::{
 
 use super::effects::Effect;
 use super::facts::Facts;
+use super::retry::RETRIED;
 use super::rule::{BOOT_TO_LEAVE, EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
 use crate::hardware::check_outcome::CheckOutcome;
@@ -204,6 +205,27 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         then: &[],
         doc: "The preparation of the cluster failed or was cancelled.",
     },
+    // Retry: hosts of a cluster that is being installed have these statuses only after a retry.
+    HostRule {
+        name: "retried host fails because the cluster failed",
+        on: On::Refresh,
+        from: EARLY,
+        when: |facts| facts.cluster_is(C::Error) && !facts.day2,
+        to: To::Go(Failed),
+        info: Some(cluster_failed),
+        then: &[],
+        doc: "As for the hosts that were not retried.",
+    },
+    HostRule {
+        name: "retry times out",
+        on: On::Refresh,
+        from: RETRIED,
+        when: |facts| facts.action_expired && facts.cluster_is_installing() && !facts.day2,
+        to: To::Go(Failed),
+        info: Some(retry_expired),
+        then: &[],
+        doc: "A host that is never ready must not block a cluster that succeeds without it.",
+    },
     // Heartbeat.
     // Source: "Move host to disconnected when connected times out".
     HostRule {
@@ -247,7 +269,7 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         ],
         when: |facts| facts.cluster_is(C::Error) && !facts.day2,
         to: To::Go(Failed),
-        info: Some(|_| "The host is part of a cluster whose installation failed".to_owned()),
+        info: Some(cluster_failed),
         then: &[],
         doc: "A host is of no use without its cluster.",
     },
@@ -445,6 +467,20 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         then: &[],
         doc: "A blocking validation fails or is pending.",
     },
+    HostRule {
+        name: "retried host starts installing",
+        on: On::Refresh,
+        from: &[Known],
+        when: |facts| facts.cluster_is_installing() && facts.role_valid && !facts.day2,
+        to: To::Go(Installing),
+        info: Some(|_| "The retried host is ready: its installation starts by itself".to_owned()),
+        then: &[
+            Effect::ClearProgress,
+            Effect::ClearLogs,
+            Effect::ReportInstallation,
+        ],
+        doc: "The installation of its cluster is in progress: no further request is needed.",
+    },
     // Source: "Host ready".
     HostRule {
         name: "all blocking validations pass",
@@ -560,6 +596,19 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         doc: "All validations of unbound hosts pass.",
     },
 ];
+
+fn cluster_failed(_: &Facts) -> String {
+    "The host is part of a cluster whose installation failed".to_owned()
+}
+
+fn retry_expired(facts: &Facts) -> String {
+    let last = if facts.blocking.is_empty() {
+        "boot it from the discovery image"
+    } else {
+        facts.blocking.as_str()
+    };
+    format!("The retried host was not ready in time: {last}")
+}
 
 fn contact_text(facts: &Facts) -> String {
     if facts.media_lost {

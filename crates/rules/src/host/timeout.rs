@@ -76,6 +76,14 @@ pub(crate) fn host_user_action(record: &Host, policy: &InstallationPolicy) -> Ti
     }
 }
 
+/// The retry of a failed host that its cluster lacks.
+pub(crate) fn host_retry(record: &Host, policy: &InstallationPolicy) -> Timeout {
+    Timeout {
+        since: record.status_updated_at,
+        limit: limit_of(policy.host_retry_timeout),
+    }
+}
+
 /// Logs of a host: their arrival once requested; before, the request.
 pub(crate) fn host_logs(record: &Host, policy: &InstallationPolicy) -> Option<Timeout> {
     let limits = LogLimits {

@@ -47,6 +47,7 @@ pub fn apply(
         Trigger::MediaDisconnected
         | Trigger::Cancel
         | Trigger::Reset
+        | Trigger::Retry
         | Trigger::Install
         | Trigger::Bind
         | Trigger::Unbind
@@ -169,6 +170,7 @@ fn refusal(host: &HostState, on: On) -> Error {
         On::MediaDisconnected => "lose its boot medium",
         On::Cancel => "be cancelled",
         On::Reset => "be reset",
+        On::Retry => "be retried alone",
         On::Install => "be installed on its own",
         On::Bind => "be bound to a cluster",
         On::Unbind => "be unbound from its cluster",

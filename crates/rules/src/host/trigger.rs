@@ -19,6 +19,8 @@ pub enum On {
     Cancel,
     /// The cluster, or a host that joins one, is reset.
     Reset,
+    /// The user retries a failed host of a cluster that is being installed.
+    Retry,
     /// The user requests the installation of a day-2 host.
     Install,
     /// The user binds the host to a cluster.
@@ -57,6 +59,8 @@ pub enum Trigger {
     Cancel,
     /// The cluster, or the host itself, is reset.
     Reset,
+    /// The user retries a failed host of a cluster that is being installed.
+    Retry,
     /// The user requests the installation of a day-2 host.
     Install,
     /// The user binds the host to the cluster passed along.
@@ -79,6 +83,7 @@ impl Trigger {
             Self::MediaDisconnected => On::MediaDisconnected,
             Self::Cancel => On::Cancel,
             Self::Reset => On::Reset,
+            Self::Retry => On::Retry,
             Self::Install => On::Install,
             Self::Bind => On::Bind,
             Self::Unbind => On::Unbind,
