@@ -52,6 +52,8 @@ export interface Host {
   role?: string;
   suggested_role?: string;
   bootstrap?: boolean;
+  /** The host failed, and a reset retries it while its cluster is installed. */
+  can_retry?: boolean;
   inventory?: string;
   validations_info?: string;
   connectivity?: string;

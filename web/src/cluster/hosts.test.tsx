@@ -1,7 +1,7 @@
-import { cleanup, render, screen, within } from "@testing-library/react";
+import { cleanup, render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { MemoryRouter } from "react-router-dom-v5-compat";
-import { afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { Cluster, Host } from "../api/records";
 import { startTexts } from "../i18n";
 import { Hosts } from "./hosts";
@@ -78,4 +78,30 @@ test("the cause beside the button is the mistake that is corrected first", () =>
   expect(cause(cluster([host("m-0", { ...NO_NETWORK, ...NO_TIME })]))).toBe("api_vips: none is set Set the API addressand 2 more");
   expect(cause(cluster([host("m-0", { connected: "The host has sent no heartbeat" }, { status: "disconnected" })], { validations_info: "{}" }))).toBe("m-0: The host has sent no heartbeat ");
   expect(cause(cluster([], { validations_info: "{}", status_info: "the checks run" }))).toBe("The checks run ");
+});
+
+test("a failed host is retried where the service allows it, with the boot that completes the retry", async () => {
+  const named = (items: HTMLElement[], name: string) => items.find(({ textContent }) => textContent === name);
+  const failed = { status: "error", status_info: "Failed - disk" };
+  const refused = await actions(cluster([host("w-0", {}, failed)], { status: "installing" }));
+  expect(named(refused, "Retry")).toBeUndefined();
+  expect(named(refused, "Reset")).toBeDefined();
+  cleanup();
+  const offered = await actions(cluster([host("w-0", {}, { ...failed, can_retry: true })], { status: "installing" }));
+  expect(named(offered, "Reset")).toBeUndefined();
+  const requests: string[] = [];
+  vi.stubGlobal("fetch", (address: string, { method }: RequestInit) => {
+    requests.push(`${method} ${String(address)}`);
+    return Promise.resolve(new Response("{}", { headers: { "content-type": "application/json" } }));
+  });
+  await userEvent.click(named(offered, "Retry")!);
+  const dialog = within(await screen.findByRole("dialog"));
+  dialog.getByText(/installation of w-0\? Then boot from the discovery image again/);
+  const button = dialog.getByRole("button", { name: "Retry" });
+  await waitFor(() => expect(button.hasAttribute("disabled")).toBe(false));
+  await userEvent.click(button);
+  await waitFor(() => expect(requests).toHaveLength(2));
+  expect(requests[0]).toContain("/infra-envs/i/hosts/w-0/actions/reset?dry_run=true");
+  expect(requests[1]).toMatch(/POST .*\/infra-envs\/i\/hosts\/w-0\/actions\/reset$/);
+  vi.unstubAllGlobals();
 });

@@ -111,6 +111,7 @@ function HostActions({ hosts, canInstall, clusters, reload }: ActionProps) {
   const names = hosts.map(hostName).join(", ");
   const each = (change: (host: Host) => Change) => hosts.map(change);
   const post = (verb: string) => each((host) => ({ method: "POST", path: `${path(host)}/actions/${verb}` }));
+  const canRetry = hosts.length > 0 && hosts.every(({ can_retry: isPossible }) => isPossible);
   const isReady = hosts.every(({ status }) => status === "known");
   const actions: (Action & { cause?: string })[] = [
     ...ROLES.map((role) => ({
@@ -122,7 +123,9 @@ function HostActions({ hosts, canInstall, clusters, reload }: ActionProps) {
       changes: each((host) => ({ method: "POST", path: `${path(host)}/actions/bind`, body: { cluster_id: id } })),
     })),
     ...(canInstall ? [{ title: t("Install"), body: names, changes: post("install"), ...(!isReady && { cause: t("Only hosts that are ready can be installed.") }) }] : []),
-    { title: t("Reset"), body: names, changes: post("reset"), isDangerous: true },
+    canRetry
+      ? { title: t("Retry"), body: t("Retry the installation of {{hosts}}? Then boot from the discovery image again: the installation starts by itself once the host is ready. The other hosts continue.", { hosts: names }), changes: post("reset") }
+      : { title: t("Reset"), body: names, changes: post("reset"), isDangerous: true },
     { title: t("Unbind"), body: names, changes: post("unbind"), isDangerous: true },
     { title: t("Delete"), body: names, changes: each((host) => ({ method: "DELETE", path: path(host) })), isDangerous: true },
   ];
