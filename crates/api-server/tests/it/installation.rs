@@ -63,7 +63,7 @@ pub(crate) async fn reply_until(server: &Server, host: &str, status: &str) {
 }
 
 /// Output of a step on a healthy machine.
-fn output(step: &Value) -> Option<Value> {
+pub(crate) fn output(step: &Value) -> Option<Value> {
     let request =
         || -> Value { serde_json::from_str(step["args"][0].as_str().unwrap()).unwrap_or_default() };
     match step["step_type"].as_str().unwrap() {

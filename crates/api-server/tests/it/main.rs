@@ -23,6 +23,7 @@ mod explain;
 mod faults;
 mod full_disk;
 mod harness;
+mod host_retry;
 mod hosts;
 mod infra_envs;
 mod installation;

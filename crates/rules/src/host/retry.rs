@@ -22,7 +22,7 @@ use crate::snapshot::host_state::name_of;
 use crate::snapshot::roles::effective_role;
 
 /// Statuses of a cluster whose hosts can be retried.
-pub(super) const CLUSTER: &[ClusterStatus] = &[
+pub(crate) const CLUSTER: &[ClusterStatus] = &[
     ClusterStatus::Installing,
     ClusterStatus::InstallingPendingUserAction,
     ClusterStatus::Finalizing,

@@ -318,3 +318,22 @@ fn a_waiting_host_keeps_its_stage_while_a_retry_is_awaited() {
     }
     assert_eq!(snapshot.cluster.status, C::InstallingPendingUserAction);
 }
+
+#[test]
+fn a_retried_host_keeps_its_role_and_name() {
+    let mut snapshot = installing(3, 3);
+    fail(&mut snapshot, 5, &patient(), later(1));
+    retry(&mut snapshot, 5, later(2)).unwrap();
+    snapshot.hosts[5].record.status = H::Insufficient;
+    let cluster = snapshot.cluster.clone();
+    let role = record(&snapshot, 5).role.unwrap();
+    let disk = record(&snapshot, 5).installation_disk_id.clone();
+    let mut change = |body: serde_json::Value| {
+        let params = serde_json::from_value(body).unwrap();
+        cluster::update::host(&mut snapshot.hosts[5], Some(&cluster), params)
+    };
+    refused(change(json!({"host_role": "master"})), "as it was prepared");
+    refused(change(json!({"host_name": "other"})), "as it was prepared");
+    change(json!({"host_role": role})).unwrap();
+    change(json!({"disks_selected_config": [{"id": disk, "role": "install"}]})).unwrap();
+}

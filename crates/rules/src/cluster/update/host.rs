@@ -13,6 +13,7 @@ use model::inventory::Disk;
 use crate::HostState;
 use crate::NewEvent;
 use crate::hardware::disks::device_path;
+use crate::host::retry;
 use crate::host::role_support::{check_arbiter, check_fencing};
 use crate::input;
 
@@ -31,6 +32,9 @@ pub fn host(
     if let Some(name) = params.host_name {
         check_before_installation(&changed, "host_name")?;
         input::hostname(&name)?;
+        if name != changed.name() {
+            check_not_retried(&changed, cluster, "host_name")?;
+        }
         changed.record.requested_hostname = name;
     }
     if let Some(disks) = &params.disks_selected_config {
@@ -104,10 +108,30 @@ fn check_before_installation(host: &HostState, field: &str) -> Result<(), Error>
     }
 }
 
+/// A retried host is installed with the ignition config that its first installation was prepared with, in which these
+/// values are. Its disk may be another one.
+fn check_not_retried(
+    host: &HostState,
+    cluster: Option<&Cluster>,
+    field: &str,
+) -> Result<(), Error> {
+    match cluster {
+        Some(cluster) if retry::CLUSTER.contains(&cluster.status) => Err(Error::conflict(format!(
+            "{field} of host {} cannot change while its cluster is {}: the host is retried as it was prepared",
+            host.name(),
+            cluster.status
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Source: assisted-service, internal/bminventory/inventory.go, updateHostRole.
 fn set_role(host: &mut HostState, cluster: Option<&Cluster>, role: HostRole) -> Result<(), Error> {
     const FIELD: &str = "host_role";
     check_before_installation(host, FIELD)?;
+    if host.record.role != Some(role) {
+        check_not_retried(host, cluster, FIELD)?;
+    }
     match role {
         HostRole::Bootstrap => {
             return Err(input::refuse(
