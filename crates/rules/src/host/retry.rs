@@ -39,15 +39,15 @@ pub(crate) const RETRIED: &[HostStatus] = &[
 ];
 
 /// A condition of a retry.
-struct Condition {
+struct RetryCondition {
     is_met: fn(&Snapshot, &Host) -> bool,
     /// Why it is not met, and the remedy.
     refusal: fn(&Snapshot, &Host) -> String,
 }
 
 /// In the order in which they are checked.
-static CONDITIONS: &[Condition] = &[
-    Condition {
+static CONDITIONS: &[RetryCondition] = &[
+    RetryCondition {
         is_met: |snapshot, _| CLUSTER.contains(&snapshot.cluster.status),
         refusal: |snapshot, _| {
             let status = snapshot.cluster.status;
@@ -63,7 +63,7 @@ static CONDITIONS: &[Condition] = &[
             format!("its cluster is {status}: {remedy}")
         },
     },
-    Condition {
+    RetryCondition {
         is_met: |_, host| has_failed(host),
         refusal: |_, host| {
             format!(
@@ -72,14 +72,14 @@ static CONDITIONS: &[Condition] = &[
             )
         },
     },
-    Condition {
+    RetryCondition {
         is_met: |_, host| !host.bootstrap,
         refusal: |_, _| {
             "it is the bootstrap host, which serves the configuration of the others: reset the cluster"
                 .to_owned()
         },
     },
-    Condition {
+    RetryCondition {
         is_met: |_, host| !may_be_member(host),
         refusal: |_, _| {
             "it may be a member of etcd already: reset the cluster, or replace the host once the cluster is installed"
@@ -89,7 +89,7 @@ static CONDITIONS: &[Condition] = &[
     // The controller observes nodes until every host is installed or failed.
     // Source: assisted-installer, src/assisted_installer_controller/assisted_installer_controller.go,
     // waitAndUpdateNodesStatus.
-    Condition {
+    RetryCondition {
         is_met: |snapshot, _| {
             let mut hosts = snapshot.hosts.iter();
             hosts.any(|host| {
