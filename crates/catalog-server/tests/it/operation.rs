@@ -186,6 +186,8 @@ async fn only_valid_revisions_are_served() {
 
 #[tokio::test]
 async fn packages_that_break_rules_are_left_out_and_reported() {
+    // A name of its own: servers of one process share their measurements.
+    const MIXED: &str = "mixed=FOLDER/configs";
     let broken = package("broken", "1.0.0").replace("broken.v1.0.0\"}]", "broken.v2.0.0\"}]");
     // opm refuses such a reference from 1.64 on only.
     let older = package("kuad", "1.0.0").replace(
@@ -194,9 +196,9 @@ async fn packages_that_break_rules_are_left_out_and_reported() {
     );
     assert!(older.contains("oci://") && broken.contains("v2.0.0"));
     let text = package("a", "1.0.0") + &broken + &older;
-    let world = World::start_in(folder_with(&text), "FOLDER/configs").await;
-    world.until_head("catalog", "a.v1.0.0").await;
-    let served = catalog_server::served_packages("catalog", world.addresses()[0]).await;
+    let world = World::start_in(folder_with(&text), MIXED).await;
+    world.until_head("mixed", "a.v1.0.0").await;
+    let served = catalog_server::served_packages("mixed", world.addresses()[0]).await;
     assert_eq!(served, Ok(2));
     let (status, readiness) = world.readiness().await;
     assert_eq!(status, StatusCode::OK);
@@ -209,23 +211,23 @@ async fn packages_that_break_rules_are_left_out_and_reported() {
     assert_eq!(list[0]["left_out"], serde_json::json!(["broken"]));
     let metrics = world.text("/metrics").await;
     assert!(
-        metrics.contains("atoll_catalog_packages_left_out{catalog=\"catalog\"} 1"),
+        metrics.contains("atoll_catalog_packages_left_out{catalog=\"mixed\"} 1"),
         "{metrics}"
     );
-    let page = world.text("/ui/catalog/").await;
+    let page = world.text("/ui/mixed/").await;
     assert!(page.contains("kuad") && !page.contains("broken"), "{page}");
-    let page = world.get("/ui/catalog/package/broken").await;
+    let page = world.get("/ui/mixed/package/broken").await;
     assert_eq!(page.status(), StatusCode::NOT_FOUND);
-    let page = world.get("/ui/catalog/package/kuad").await;
+    let page = world.get("/ui/mixed/package/kuad").await;
     assert_eq!(page.status(), StatusCode::OK);
 
     // A restart reads the report from the cache; a corrected catalog is complete.
-    let world = World::start_in(world.stop().await, "FOLDER/configs").await;
+    let world = World::start_in(world.stop().await, MIXED).await;
     world
         .until("/readyz", |text| text.contains("left out"))
         .await;
     write(&world.path("configs"), &package("a", "2.0.0"));
-    world.until_head("catalog", "a.v2.0.0").await;
+    world.until_head("mixed", "a.v2.0.0").await;
     world
         .until("/readyz", |text| !text.contains("ailing"))
         .await;

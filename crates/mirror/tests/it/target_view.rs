@@ -11,7 +11,7 @@ use mirror::run::{CopyPlan, PlannedCopy};
 use mirror::verify_target::{self, TargetReport};
 use model::Error;
 use model::image_set::{Chart, Helm, ImageSet, MirrorSelection};
-use oci::Digest;
+use oci::{Digest, Reference};
 use oci_client::{Client, ClientOptions};
 use serde_json::json;
 
@@ -128,17 +128,19 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
     let Platform {
         registry,
         site,
-        sources,
+        mut sources,
         folder,
         ..
     } = platform;
-    let release = reference(&registry, "dev/release:x");
+    drop((registry, site));
+    // Servers of other tests may take the ports that became free; no one takes port 1.
+    sources.updates = Some("http://127.0.0.1:1/graph".parse().unwrap());
+    let release: Reference = "127.0.0.1:1/dev/release:x".parse().unwrap();
     let client = Client::new(ClientOptions {
         plain_http: true,
         attempts: Some(1),
         ..ClientOptions::default()
     });
-    drop((registry, site));
     let nobody = |platform: &str| image_set(platform).mirror;
     let client = client.unwrap();
     let setup = self::setup(&target, &set, folder.path(), &progress).with(|of_run, _| {
