@@ -11,6 +11,7 @@ mod verify;
 use std::path::PathBuf;
 
 use cluster_files::make_folder;
+use model::api_groups::ApiGroups;
 use preparation::RegistryAccess;
 
 pub(crate) use self::publish::PublishedArchives;
@@ -26,6 +27,8 @@ pub(crate) struct CarryIn {
     target: Option<PublicationTarget>,
     /// Folder for temporary files of publications.
     workspace: PathBuf,
+    /// Groups of the resources for clusters.
+    api_groups: ApiGroups,
     summaries: archives::Summaries,
 }
 
@@ -39,6 +42,7 @@ impl CarryIn {
                 PublicationTarget::new(name.0, settings.archives_registry_auth_file.clone(), access)
             }),
             workspace: settings.work_dir.join("carry-in"),
+            api_groups: settings.api_groups.0.clone(),
             summaries: archives::Summaries::default(),
         }
     }

@@ -16,6 +16,7 @@ mod v2;
 pub(crate) mod yaml;
 
 use model::Error;
+use model::api_groups::ApiGroups;
 
 pub use file::{Copied, ResultFile};
 pub use folder::{replace, write, write_manifests};
@@ -26,8 +27,8 @@ pub use v2::{FOLDER as V2_FOLDER, v2_files};
 /// Remedy for results that [`MirrorResults::names_by_tag`].
 pub const NEEDS_TAG_MIRRORS: &str = "catalogs reference images by tag: clusters need the ImageTagMirrorSet that --all-results writes";
 
-/// Optional results.
-#[derive(Debug, Clone, Copy, Default)]
+/// Optional results, and API groups of all.
+#[derive(Debug, Clone, Default)]
 pub struct Forms {
     /// Policies as `ImageDigestMirrorSet` and `ImageTagMirrorSet`, which later clusters have instead.
     pub mirror_sets: bool,
@@ -35,6 +36,8 @@ pub struct Forms {
     pub cluster_catalogs: bool,
     /// The same for podman and its relatives, as `registries.conf`.
     pub registries_conf: bool,
+    /// Groups of the clusters, where they are not those of the platform.
+    pub api_groups: ApiGroups,
 }
 
 /// The files of the results.
@@ -44,7 +47,7 @@ pub struct Forms {
 /// Files that clusters do not apply are in folders of their own or are no YAML, so that all others can be applied at once.
 ///
 /// Errors: Invalid – the template of a catalog is malformed.
-pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<ResultFile>, Error> {
+pub fn files(outcome: &MirrorResults, forms: &Forms) -> Result<Vec<ResultFile>, Error> {
     let mut files = vec![ResultFile::new("mapping.txt", mapping(outcome))];
     let signatures = outcome.signatures.iter();
     files.extend(signatures.map(|(name, content)| {
@@ -70,7 +73,7 @@ pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<ResultFile>, E
             tools::registries_conf(outcome),
         ));
     }
-    Ok(files)
+    Ok(file::in_groups(files, &forms.api_groups))
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ mod machine_config;
 mod operator_resources;
 mod operators;
 
+use std::borrow::Cow;
+
 use model::Error;
 use model::host::HostRole;
 use model::infra_env::InfraEnv;
@@ -47,6 +49,11 @@ pub fn system(
                 .to_owned(),
             content: "- op: replace\n  path: /spec/mastersSchedulable\n  value: true\n".to_owned(),
         });
+    }
+    for manifest in &mut manifests {
+        if let Cow::Owned(replaced) = policy.api_groups.replaced(&manifest.content) {
+            manifest.content = replaced;
+        }
     }
     Ok(manifests)
 }

@@ -10,6 +10,7 @@ use mirror::results::{self, Forms, MirrorResults};
 use mirror::run::{RunContext, RunOutcome, archived_results};
 use mirror::workspace::Workspace;
 use model::Error;
+use model::api_groups::ApiGroups;
 use model::jobs::{ArchivePublication, JobFile};
 
 use super::{CarryIn, blocking};
@@ -51,9 +52,11 @@ impl CarryIn {
                 Consent::Given
             })
         };
-        let publication = carry_in::publish(set.clone(), &target, context, true, decide, files);
+        let groups = self.api_groups.clone();
+        let kept = move |results: &MirrorResults| files(results, groups);
+        let publication = carry_in::publish(set.clone(), &target, context, true, decide, kept);
         match publication.await? {
-            CarriedIn::Unchanged(_) => published_before(set, target).await,
+            CarriedIn::Unchanged(_) => published_before(set, target, self.api_groups.clone()).await,
             CarriedIn::Withheld(pruning) => Ok(PublishedArchives {
                 publication: ArchivePublication {
                     unconfirmed_prunes: pruning.images as u64,
@@ -70,8 +73,12 @@ impl CarryIn {
 }
 
 /// The results of a publication that was recorded: a server that ended right after it has not stored them.
-async fn published_before(set: Set, target: MirrorTarget) -> Result<PublishedArchives, Error> {
-    let files = blocking(move || files(&archived_results(&set, &target)?)).await?;
+async fn published_before(
+    set: Set,
+    target: MirrorTarget,
+    groups: ApiGroups,
+) -> Result<PublishedArchives, Error> {
+    let files = blocking(move || files(&archived_results(&set, &target)?, groups)).await?;
     let publication = ArchivePublication {
         is_unchanged: true,
         files: listed(&files),
@@ -83,13 +90,14 @@ async fn published_before(set: Set, target: MirrorTarget) -> Result<PublishedArc
 /// The manifests for clusters and other files, without charts.
 ///
 /// Errors: TooLarge; those of [`results::files`].
-fn files(results: &MirrorResults) -> Result<Vec<(String, Bytes)>, Error> {
+fn files(results: &MirrorResults, api_groups: ApiGroups) -> Result<Vec<(String, Bytes)>, Error> {
     let forms = Forms {
         mirror_sets: true,
         cluster_catalogs: true,
         registries_conf: true,
+        api_groups,
     };
-    let files = results::files(results, forms)?;
+    let files = results::files(results, &forms)?;
     let files: Vec<_> = files.into_iter().map(|it| (it.path, it.content)).collect();
     let bytes: usize = files.iter().map(|(_, content)| content.len()).sum();
     if bytes > RESULTS_BYTES {

@@ -135,7 +135,7 @@ impl CatalogCopyArgs {
                             let outcome = loaded
                                 .to_registry(client, platform, context, &target)
                                 .await?;
-                            let files = results::files(&outcome.results, Forms::default())?;
+                            let files = results::files(&outcome.results, &Forms::default())?;
                             self.manifests(context, &files)?;
                             report_failures(&outcome.failed, &outcome.unread, &outcome.left_out)?;
                         }

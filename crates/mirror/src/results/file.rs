@@ -1,6 +1,9 @@
 //! Files of the results.
 
+use std::path::Path;
+
 use bytes::Bytes;
+use model::api_groups::ApiGroups;
 
 use crate::archive::FilePlace;
 
@@ -27,4 +30,22 @@ impl ResultFile {
             content: content.into(),
         }
     }
+}
+
+/// The files with the groups of their resources replaced.
+pub(super) fn in_groups(files: Vec<ResultFile>, groups: &ApiGroups) -> Vec<ResultFile> {
+    let replaced = |file: ResultFile| match std::str::from_utf8(&file.content) {
+        Ok(text)
+            if Path::new(&file.path)
+                .extension()
+                .is_some_and(|it| it == "yaml") =>
+        {
+            ResultFile {
+                content: groups.replaced(text).into_owned().into(),
+                ..file
+            }
+        }
+        _ => file,
+    };
+    files.into_iter().map(replaced).collect()
 }

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use model::api_groups::ApiGroups;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference};
@@ -80,7 +81,7 @@ fn sample() -> MirrorResults {
     }
 }
 
-fn text(outcome: &MirrorResults, forms: Forms, path: &str) -> String {
+fn text(outcome: &MirrorResults, forms: &Forms, path: &str) -> String {
     let files = files(outcome, forms).unwrap();
     let file = files.into_iter().find(|file| file.path == path);
     String::from_utf8(file.unwrap().content.to_vec()).unwrap()
@@ -91,13 +92,41 @@ fn everything() -> Forms {
         mirror_sets: true,
         cluster_catalogs: true,
         registries_conf: true,
+        api_groups: ApiGroups::default(),
     }
+}
+
+#[test]
+fn groups_of_the_clusters_are_those_of_a_setting() {
+    let forms = Forms {
+        api_groups: r#"{"operator.openshift.io": "operator.example.org", "config.openshift.io": "example.org"}"#
+            .parse()
+            .unwrap(),
+        ..everything()
+    };
+    for path in [
+        "imageContentSourcePolicy.yaml",
+        "idms-oc-mirror.yaml",
+        "mapping.txt",
+    ] {
+        let expected = text(&sample(), &everything(), path)
+            .replace(" operator.openshift.io/", " operator.example.org/")
+            .replace(" config.openshift.io/", " example.org/");
+        assert_eq!(text(&sample(), &forms, path), expected);
+        assert_eq!(expected.contains("example.org/v1"), path != "mapping.txt");
+    }
+    let v2 = v2_files(&sample(), &forms.api_groups).unwrap();
+    let texts = v2.iter().map(|file| String::from_utf8_lossy(&file.content));
+    let (own, platform): (Vec<_>, Vec<_>) = texts
+        .filter(|text| text.contains("ImageDigestMirrorSet"))
+        .partition(|text| text.contains("apiVersion: example.org/v1\n"));
+    assert_eq!((own.len(), platform.len()), (1, 0));
 }
 
 #[test]
 fn optional_results_are_off_by_default() {
     let paths = |forms| -> Vec<String> {
-        let files = files(&sample(), forms).unwrap();
+        let files = files(&sample(), &forms).unwrap();
         files.into_iter().map(|file| file.path).collect()
     };
     insta::assert_debug_snapshot!(paths(Forms::default()), @r#"
@@ -118,7 +147,7 @@ fn optional_results_are_off_by_default() {
     ]
     "#);
     assert_eq!(
-        files(&MirrorResults::default(), everything())
+        files(&MirrorResults::default(), &everything())
             .unwrap()
             .len(),
         2
@@ -132,7 +161,7 @@ fn mappings() {
         catalogs: vec![catalog("acme/index", "v4.18")],
         ..MirrorResults::default()
     };
-    insta::assert_snapshot!(text(&outcome, Forms::default(), "mapping.txt"), @"
+    insta::assert_snapshot!(text(&outcome, &Forms::default(), "mapping.txt"), @"
     src.io/acme/index:v4.18=reg.local:5000/mirror/acme/index:v4.18
     src.io/misc/tool@sha256:755821f8a89f51250d025eeb8283f91d49e5a18bc45a4b93ae6da4eff0aacdac=reg.local:5000/mirror/misc/tool:abc
     ");
@@ -140,7 +169,7 @@ fn mappings() {
 
 #[test]
 fn policies() {
-    insta::assert_snapshot!(text(&sample(), Forms::default(), "imageContentSourcePolicy.yaml"), @r#"
+    insta::assert_snapshot!(text(&sample(), &Forms::default(), "imageContentSourcePolicy.yaml"), @r#"
     ---
     apiVersion: operator.openshift.io/v1alpha1
     kind: ImageContentSourcePolicy
@@ -189,7 +218,7 @@ fn policies() {
 fn mirror_sets() {
     let mut outcome = sample();
     outcome.images.drain(3..);
-    insta::assert_snapshot!(text(&outcome, everything(), "idms-oc-mirror.yaml"), @"
+    insta::assert_snapshot!(text(&outcome, &everything(), "idms-oc-mirror.yaml"), @"
     ---
     apiVersion: config.openshift.io/v1
     kind: ImageDigestMirrorSet
@@ -211,7 +240,7 @@ fn mirror_sets() {
         - reg.local:5000/mirror/acme
         source: src.io/acme
     ");
-    insta::assert_snapshot!(text(&outcome, everything(), "itms-oc-mirror.yaml"), @"
+    insta::assert_snapshot!(text(&outcome, &everything(), "itms-oc-mirror.yaml"), @"
     ---
     apiVersion: config.openshift.io/v1
     kind: ImageTagMirrorSet
@@ -228,7 +257,7 @@ fn mirror_sets() {
 #[test]
 fn settings_of_an_installation() {
     let path = "install-config/imageContentSources.yaml";
-    insta::assert_snapshot!(text(&sample(), Forms::default(), path), @"
+    insta::assert_snapshot!(text(&sample(), &Forms::default(), path), @"
     imageContentSources:
     - mirrors:
       - reg.local:5000/mirror/acme
@@ -255,7 +284,7 @@ fn settings_of_an_installation() {
 fn settings_of_container_tools() {
     let mut outcome = sample();
     outcome.images.drain(3..);
-    insta::assert_snapshot!(text(&outcome, everything(), "registries.conf"), @r#"
+    insta::assert_snapshot!(text(&outcome, &everything(), "registries.conf"), @r#"
     [[registry]]
     location = "src.io/acme"
 
@@ -270,7 +299,7 @@ fn settings_of_container_tools() {
     location = "reg.local:5000/mirror/misc"
     "#);
     outcome.is_insecure = true;
-    let conf = text(&outcome, everything(), "registries.conf");
+    let conf = text(&outcome, &everything(), "registries.conf");
     assert_eq!(conf.matches("insecure = true").count(), 2, "{conf}");
 }
 
@@ -343,7 +372,7 @@ fn results_list_published_images() {
 
 #[test]
 fn catalogs() {
-    insta::assert_snapshot!(text(&sample(), Forms::default(), "catalogSource-cs-index.yaml"), @"
+    insta::assert_snapshot!(text(&sample(), &Forms::default(), "catalogSource-cs-index.yaml"), @"
     ---
     apiVersion: operators.coreos.com/v1alpha1
     kind: CatalogSource
@@ -354,7 +383,7 @@ fn catalogs() {
       image: reg.local:5000/mirror/acme/index:v4.18
       sourceType: grpc
     ");
-    insta::assert_snapshot!(text(&sample(), everything(), "cc-index-v4-18.yaml"), @"
+    insta::assert_snapshot!(text(&sample(), &everything(), "cc-index-v4-18.yaml"), @"
     ---
     apiVersion: olm.operatorframework.io/v1
     kind: ClusterCatalog
@@ -371,7 +400,7 @@ fn catalogs() {
 
 #[test]
 fn the_upgrade_service_needs_graph_and_releases() {
-    insta::assert_snapshot!(text(&sample(), Forms::default(), "updateService.yaml"), @"
+    insta::assert_snapshot!(text(&sample(), &Forms::default(), "updateService.yaml"), @"
     ---
     apiVersion: updateservice.operator.openshift.io/v1
     kind: UpdateService
@@ -391,7 +420,7 @@ fn the_upgrade_service_needs_graph_and_releases() {
         ..sample()
     };
     for outcome in [without_graph, without_releases] {
-        let files = files(&outcome, everything()).unwrap();
+        let files = files(&outcome, &everything()).unwrap();
         assert!(files.iter().all(|file| file.path != "updateService.yaml"));
     }
 }
@@ -426,7 +455,7 @@ fn names_of_catalogs_are_labels() {
             catalogs: repositories.iter().map(|it| catalog(it, "v1")).collect(),
             ..MirrorResults::default()
         };
-        let files = files(&outcome, Forms::default()).unwrap();
+        let files = files(&outcome, &Forms::default()).unwrap();
         let paths: Vec<&str> = files[1..].iter().map(|file| file.path.as_str()).collect();
         let expected: Vec<String> = names
             .iter()
@@ -447,7 +476,7 @@ fn templates_of_catalogs() {
             catalogs,
             ..MirrorResults::default()
         };
-        files(&outcome, Forms::default()).map(|files| files[1].content.clone())
+        files(&outcome, &Forms::default()).map(|files| files[1].content.clone())
     };
     let (version, kind) = ("operators.coreos.com/v1alpha1", "CatalogSource");
     let good = json!({
@@ -496,7 +525,7 @@ fn large_policies_are_numbered() {
         images,
         ..MirrorResults::default()
     };
-    let text = text(&outcome, Forms::default(), "imageContentSourcePolicy.yaml");
+    let text = text(&outcome, &Forms::default(), "imageContentSourcePolicy.yaml");
     let policies: Vec<&str> = text.split("---\n").skip(1).collect();
     let mut sources = 0;
     for (number, policy) in policies.iter().enumerate() {
@@ -565,7 +594,7 @@ fn every_image_is_found_under_its_own_name() {
         flattened.images.push(image(&source, &to, kind));
     }
     for outcome in [below, twice, alike, flattened] {
-        let conf = text(&outcome, everything(), "registries.conf");
+        let conf = text(&outcome, &everything(), "registries.conf");
         for image in &outcome.images {
             let images = outcome.images.iter();
             let same = images.filter(|it| repository(&it.source) == repository(&image.source));
@@ -585,7 +614,7 @@ fn every_image_is_found_under_its_own_name() {
 fn targets_without_groups_get_policies_by_repository() {
     let mut outcome = sample();
     outcome.is_flattened = true;
-    let policies = text(&outcome, Forms::default(), "imageContentSourcePolicy.yaml");
+    let policies = text(&outcome, &Forms::default(), "imageContentSourcePolicy.yaml");
     assert!(
         policies.contains("source: src.io/acme/deep/operand\n"),
         "{policies}"

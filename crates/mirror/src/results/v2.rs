@@ -3,9 +3,10 @@
 //! Source: oc-mirror v2, `internal/pkg/clusterresources`.
 
 use model::Error;
+use model::api_groups::ApiGroups;
 use serde_json::{Map, Value};
 
-use super::file::ResultFile;
+use super::file::{self, ResultFile};
 use super::outcome::MirrorResults;
 use super::{catalogs, policy, tools, yaml};
 
@@ -18,7 +19,7 @@ const CONFIG_MAP: &str = "mirrored-release-signatures";
 /// The files of the results, with paths in the working folder.
 ///
 /// Errors: Invalid – the template of a catalog is malformed.
-pub fn v2_files(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error> {
+pub fn v2_files(outcome: &MirrorResults, groups: &ApiGroups) -> Result<Vec<ResultFile>, Error> {
     let mut files = vec![ResultFile::new("mapping.txt", tools::mapping(outcome))];
     if outcome.is_folder {
         return Ok(files);
@@ -38,7 +39,7 @@ pub fn v2_files(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error> {
         path: format!("{FOLDER}/{}", file.path),
         ..file
     }));
-    Ok(files)
+    Ok(file::in_groups(files, groups))
 }
 
 /// One ConfigMap with the signatures of all releases, in both formats.

@@ -65,7 +65,7 @@ async fn is_there(target: &Server) {
 }
 
 fn os_images(outcome: &RunOutcome) -> Value {
-    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let files = results::files(&outcome.results, &Forms::default()).unwrap();
     let file = files
         .iter()
         .find(|it| it.path == "boot-images/os-images.json");
@@ -112,7 +112,7 @@ async fn boot_images_cross_in_archives_once() {
     let outcome = platform.publish(&one, &target).await;
     is_there(&target).await;
     assert_eq!(os_images(&outcome), expected_os_images(&target));
-    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let files = results::files(&outcome.results, &Forms::default()).unwrap();
     for policy in files.iter().filter(|it| it.path.contains(".yaml")) {
         let policy = String::from_utf8(policy.content.to_vec()).unwrap();
         assert!(!policy.contains("boot-images"), "{policy}");

@@ -239,7 +239,7 @@ async fn publish(
         panic!("a run that failed was remembered");
     };
     let mut outcome = run::publish(setup.context, *publication, &to).await?;
-    let files = results::files(&outcome.results, Forms::default())?;
+    let files = results::files(&outcome.results, &Forms::default())?;
     let time = u64::try_from(setup.context.now).unwrap();
     let results = results::write(&workspace, time, &files, &outcome.results.charts)?;
     outcome.record(&to).await?;

@@ -72,7 +72,7 @@ pub(crate) fn image_set(site: &Site, name: &str, version: &str) -> ImageSet {
 
 /// The chart in the results of a run.
 fn handed_out(outcome: &RunOutcome, workspace: &Path) -> Vec<u8> {
-    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let files = results::files(&outcome.results, &Forms::default()).unwrap();
     let folder = results::write(workspace, 1, &files, &outcome.results.charts).unwrap();
     fs::read(folder.join("charts/web-2.0.0.tgz")).unwrap()
 }

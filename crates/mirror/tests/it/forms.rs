@@ -36,7 +36,7 @@ fn tag_policies(outcome: &results::MirrorResults) -> String {
         mirror_sets: true,
         ..Forms::default()
     };
-    let files = results::files(outcome, forms).unwrap();
+    let files = results::files(outcome, &forms).unwrap();
     let found = files.iter().find(|it| it.path == "itms-oc-mirror.yaml");
     String::from_utf8(found.unwrap().content.to_vec()).unwrap()
 }

@@ -108,7 +108,7 @@ pub(crate) async fn image(
 }
 
 fn update_service(outcome: &RunOutcome) -> String {
-    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let files = results::files(&outcome.results, &Forms::default()).unwrap();
     let file = files.iter().find(|file| file.path == "updateService.yaml");
     String::from_utf8(file.unwrap().content.to_vec()).unwrap()
 }

@@ -130,8 +130,9 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
         mirror_sets: true,
         cluster_catalogs: true,
         registries_conf: true,
+        ..Forms::default()
     };
-    let files = results::files(&outcome.results, forms).unwrap();
+    let files = results::files(&outcome.results, &forms).unwrap();
     let files: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(files, ["mapping.txt"]);
     let catalog = ImageLocation::Layout(layout(&out, "acme/index:v1"));
@@ -161,7 +162,7 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
         let there = registry.client.manifest_digest(&there).await.unwrap();
         assert_eq!(there, site.there(&target, name).await, "{name}");
     }
-    let files = results::files(&carried.results, forms).unwrap();
+    let files = results::files(&carried.results, &forms).unwrap();
     let policies = files.iter().filter(|file| file.path != "mapping.txt");
     for file in policies {
         let text = String::from_utf8_lossy(&file.content);

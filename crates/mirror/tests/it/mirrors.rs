@@ -31,7 +31,7 @@ async fn content_of_mirrors_keeps_the_source_name() {
         registries_conf: true,
         ..Forms::default()
     };
-    let files = results::files(&copied.unwrap().results, forms).unwrap();
+    let files = results::files(&copied.unwrap().results, &forms).unwrap();
     let file = files.iter().find(|it| it.path == "registries.conf");
     let mirrors = std::str::from_utf8(&file.unwrap().content).unwrap();
 

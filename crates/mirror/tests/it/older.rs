@@ -37,7 +37,7 @@ async fn load(copy: &Copy, run: Setup<'_>, dir: &Path) -> Result<LoadedCatalog, 
 }
 
 fn policy(results: &MirrorResults) -> String {
-    let files = results::files(results, Forms::default()).unwrap();
+    let files = results::files(results, &Forms::default()).unwrap();
     let mut files = files.iter();
     let policy = files.find(|it| it.path == "imageContentSourcePolicy.yaml");
     String::from_utf8(policy.unwrap().content.to_vec()).unwrap()

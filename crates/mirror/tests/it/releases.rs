@@ -62,7 +62,7 @@ async fn the_newest_release_is_mirrored_and_later_ones_added() {
             .unwrap();
         assert_eq!(there, image.source.digest, "{}", image.destination);
     }
-    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let files = results::files(&outcome.results, &Forms::default()).unwrap();
     let policy = files
         .iter()
         .find(|file| file.path == "imageContentSourcePolicy.yaml")

@@ -56,7 +56,7 @@ async fn signatures_are_carried_to_the_cluster() {
     );
     assert!(Set::open(&one).unwrap().place(&name).is_some());
     let outcome = platform.publish(&one, &target).await;
-    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let files = results::files(&outcome.results, &Forms::default()).unwrap();
     let file = files.iter().find(|file| file.path == name).unwrap();
     let config_map: Value = serde_json::from_slice(&file.content).unwrap();
     let key = format!("sha256-{}-1", digest.hex());

@@ -247,14 +247,14 @@ async fn archives_are_published_under_the_names_of_the_peer() {
     let forms = Forms {
         mirror_sets: true,
         cluster_catalogs: true,
-        registries_conf: false,
+        ..Forms::default()
     };
     let ignored = [
         "mapping.txt",
         "imageContentSourcePolicy.yaml",
         "install-config/imageContentSources.yaml",
     ];
-    for file in results::files(&outcome.results, forms).unwrap() {
+    for file in results::files(&outcome.results, &forms).unwrap() {
         if !ignored.contains(&file.path.as_str()) {
             let text = String::from_utf8_lossy(&file.content);
             all.push(format!("# {}\n{}", file.path, text.trim_end()));

@@ -154,3 +154,27 @@ fn tang_servers_have_the_names_that_clevis_reads() {
         serde_json::json!({ "url": "http://t", "thumbprint": "x" })
     );
 }
+
+#[test]
+fn groups_of_the_cluster_are_those_of_the_setting() {
+    let policy = InstallationPolicy {
+        api_groups: r#"{"machineconfiguration.openshift.io": "machines.example.org"}"#
+            .parse()
+            .unwrap(),
+        ..InstallationPolicy::default()
+    };
+    let manifest = |policy: &InstallationPolicy| {
+        let mut manifests = system(&samples::snapshot(), &[], policy).unwrap();
+        manifests.swap_remove(0).content
+    };
+    let expected = manifest(&InstallationPolicy::default()).replace(
+        "machineconfiguration.openshift.io/",
+        "machines.example.org/",
+    );
+    assert_eq!(manifest(&policy), expected);
+    assert!(expected.contains("apiVersion: machines.example.org/v1"));
+    assert!(
+        expected.contains("machines.example.org/role: master"),
+        "{expected}"
+    );
+}

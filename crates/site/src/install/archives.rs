@@ -130,7 +130,7 @@ fn write_results(
     if all.names_by_tag() {
         observe(SiteEvent::Noted(results::NEEDS_TAG_MIRRORS));
     }
-    let files = results::files(&all, Forms::default())?;
+    let files = results::files(&all, &Forms::default())?;
     let now = u64::try_from(service::clock::now().timestamp()).unwrap_or_default();
     let folder = results::write(&workspace, now, &files, &all.charts)?;
     observe(SiteEvent::ResultsWritten(&folder));

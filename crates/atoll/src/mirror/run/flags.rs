@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ::mirror::archive::ArchiveSource;
 use chrono::NaiveDate;
 use clap::Args;
+use model::api_groups::ApiGroups;
 
 use super::destination::Destination;
 use super::progress::ProgressFormat;
@@ -67,6 +68,15 @@ pub(crate) struct RunArgs {
     /// Also write ImageDigestMirrorSet, ImageTagMirrorSet, ClusterCatalog and registries.conf
     #[arg(long)]
     pub(super) all_results: bool,
+    /// API groups of the clusters by those of the platform, as JSON: {"config.openshift.io":"config.example.org"}
+    #[arg(
+        long,
+        value_name = "GROUPS",
+        env = "API_GROUPS",
+        default_value = "{}",
+        hide_default_value = true
+    )]
+    pub(super) api_groups: ApiGroups,
     /// Continue with other images after an error
     #[arg(long)]
     pub(super) continue_on_error: bool,

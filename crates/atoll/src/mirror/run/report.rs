@@ -71,7 +71,7 @@ impl RunArgs {
         outcome: &results::MirrorResults,
     ) -> Result<PathBuf, model::Error> {
         if self.is_v2 {
-            let files = results::v2_files(outcome)?;
+            let files = results::v2_files(outcome, &self.api_groups)?;
             let replaced = results::V2_FOLDER;
             let write = || results::replace(&self.dir, replaced, &files, &outcome.charts);
             tokio::task::block_in_place(write)?;
@@ -81,11 +81,12 @@ impl RunArgs {
             mirror_sets: self.all_results,
             cluster_catalogs: self.all_results,
             registries_conf: self.all_results,
+            api_groups: self.api_groups.clone(),
         };
         if outcome.names_by_tag() && !self.all_results {
             terminal::notice(results::NEEDS_TAG_MIRRORS);
         }
-        let files = results::files(outcome, forms)?;
+        let files = results::files(outcome, &forms)?;
         let time = u64::try_from(context.now).unwrap_or_default();
         let write = || results::write(&self.dir, time, &files, &outcome.charts);
         tokio::task::block_in_place(write)
