@@ -4,6 +4,7 @@
 //! becomes a failure; a host is booted by one request at a time.
 
 mod eject;
+mod image;
 mod networks;
 mod progress;
 mod reporter;
@@ -17,15 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::Error;
 use model::bmc_boot::{BmcBootHost, BmcBootMedium, BmcBootParams};
 use model::ids::InfraEnvId;
-use model::infra_env::ImageType;
 use redfish::{BMC_CONCURRENCY, BootMedium, RedfishConnector, RedfishTiming};
 use tokio::sync::{Notify, Semaphore};
-use url::Url;
 use uuid::Uuid;
 
 use super::infra_envs::find_infra_env;
 use super::offer::CurrentOffer;
-use super::render;
 use super::token_validity::InfraEnvTokens;
 use crate::auth::Caller;
 use crate::blocking;
@@ -177,34 +175,6 @@ impl BmcBoots {
             bmc_boots::list(&mut connection, infra_env).await
         })
         .await
-    }
-
-    /// The address of an infra-env's image, for callers without credentials of their own.
-    async fn image(
-        &self,
-        caller: &Caller,
-        id: InfraEnvId,
-        image_type: Option<ImageType>,
-    ) -> Result<Url, Error> {
-        let mut infra_env = render::infra_env(find_infra_env(&self.db, id).await?.record);
-        infra_env.r#type = image_type.unwrap_or(infra_env.r#type);
-        if infra_env.r#type == ImageType::DisconnectedIso && infra_env.cluster_id.is_none() {
-            return Err(Error::not_found("cluster of infra-env", id));
-        }
-        infra_env.download_url.clear();
-        let offer = self.offer.get();
-        let renewing = self
-            .tokens
-            .renew_download_url(&offer, &mut infra_env, caller);
-        renewing.await?;
-        if infra_env.download_url.is_empty() {
-            let version = &infra_env.openshift_version;
-            return Err(Error::conflict(format!(
-                "no discovery image of version {version:?} is on offer: add its base image to OS_IMAGES"
-            )));
-        }
-        let image = Url::parse(&infra_env.download_url);
-        image.map_err(|error| Error::internal("reading the address of the image", error))
     }
 
     async fn insert(&self, new: &NewBmcBoots) -> Result<(), Error> {

@@ -258,6 +258,34 @@ async fn failures_before_a_bmc_is_known_are_alike() {
     assert!(texts.first().unwrap().contains("BMC_NETWORKS"), "{texts:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn no_host_boots_before_the_image_is_there() {
+    let site = BmcSite::of(1).await;
+    let awaited =
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let redirect = "HTTP/1.1 302 Found\r\nlocation: http://10.0.0.1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let found = "HTTP/1.1 206 Partial Content\r\ncontent-length: 1\r\nconnection: close\r\n\r\n.";
+    for (answer, is_refused) in [(awaited, true), (redirect, false), (found, false)] {
+        let origin = other_server(answer).await;
+        let ca = site.ca.path().to_owned();
+        let server = Server::with(|settings| {
+            settings.bmc_ca_file = Some(ca);
+            settings.image_service_base_url.0 = origin;
+        })
+        .await;
+        let path = format!("/v2/infra-envs/{}/bmc-boot", server.infra_env(None).await);
+        let reply = server.post(&path, &site.request()).await;
+        if is_refused {
+            let reason = reply.expect(409)["reason"].to_string();
+            assert!(reason.contains("does not have the base image"), "{reason}");
+            assert!(site.rack.bmcs()[0].requests().is_empty());
+        } else {
+            reply.expect(202);
+            all(&server, &path, &["done"]).await;
+        }
+    }
+}
+
 // limit: BMCs served at a time
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_is_booted_once_at_a_time_until_it_is_cancelled() {
