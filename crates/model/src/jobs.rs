@@ -261,6 +261,8 @@ pub struct ArchiveSet {
     pub bytes: u64,
     /// Release channels, each with its lowest version.
     pub releases: Vec<String>,
+    /// Releases with an image of their own, as `4.18.30-x86_64`.
+    pub release_images: Vec<String>,
     pub catalogs: Vec<String>,
     /// Images of this run.
     pub images: u64,

@@ -85,6 +85,8 @@ export interface ArchiveSet {
   /** Most bytes that its publication sends. */
   bytes: number;
   releases: string[];
+  /** Releases with an image of their own, as `4.18.30-x86_64`; missing: an older server. */
+  release_images?: string[];
   catalogs: string[];
   images: number;
   step: ArchiveStep;

@@ -21,6 +21,7 @@ const READ: Record<string, () => unknown> = {
   "/openshift-versions": () => ({}),
   "/component-versions": () => ({}),
   "/release-images": () => images,
+  "/archives": () => ({ sets: [{ name: "older.tar" }, { name: "first.tar", release_images: ["4.18.7-x86_64"] }, { name: "second.tar", release_images: ["4.18.9-x86_64"] }] }),
   "/os-images": () => [{ ...LIVE, openshift_version: "4.18" }, { ...LIVE, openshift_version: "4.19", is_found: true }],
 };
 
@@ -92,4 +93,6 @@ test("releases of the registry say so, and which images an incomplete one lacks"
   incomplete.getByText("Registry");
   expect(incomplete.queryByText("With signature")).toBeNull();
   (await row("4.18.7")).getByText("With signature");
+  const link = await screen.findByRole("link", { name: /has this release/ });
+  expect(link.getAttribute("href")).toBe("/carry-in");
 });

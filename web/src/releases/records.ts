@@ -25,6 +25,11 @@ export function architecture(text: string): string {
   return text === "aarch64" ? "arm64" : text;
 }
 
+/** As payloads spell it. */
+export function payloadArchitecture(text: string): string {
+  return text === "arm64" ? "aarch64" : text;
+}
+
 export function releaseId({ version, cpu_architecture: name }: ReleaseImage): string {
   return `${version} ${architecture(name)}`;
 }

@@ -185,6 +185,7 @@ fn content(path: &Path) -> Summary {
         single_use: metadata.single_use,
         created_at: chrono::DateTime::from_timestamp(run.timestamp, 0).into(),
         releases: releases(run),
+        release_images: release_images(run),
         catalogs: run.operators.iter().map(|it| it.catalog.clone()).collect(),
         images: images.count() as u64,
         ..ArchiveSet::default()
@@ -199,9 +200,14 @@ fn releases(run: &PastMirror) -> Vec<String> {
     let channels: Vec<_> = channels
         .map(|it| format!("{} {}", it.channel, it.min_version))
         .collect();
-    if !channels.is_empty() {
-        return channels;
+    if channels.is_empty() {
+        return release_images(run);
     }
+    channels
+}
+
+/// Their tags.
+fn release_images(run: &PastMirror) -> Vec<String> {
     let images = run.associations.iter();
     let releases = images.filter(|it| it.kind == ImageType::OcpRelease);
     let tags = releases.map(|it| it.tag_symlink.clone());
@@ -281,5 +287,6 @@ mod tests {
             min_version: "4.18.1".to_owned(),
         });
         assert_eq!(releases(&run), ["stable-4.18 4.18.1"]);
+        assert_eq!(release_images(&run), ["4.18.30-x86_64"]);
     }
 }
