@@ -24,6 +24,7 @@ pub(crate) mod jobs;
 pub(crate) mod log_in_codes;
 pub(crate) mod logs;
 pub(crate) mod manifests;
+pub(crate) mod operator_catalogs;
 pub(crate) mod operators;
 pub(crate) mod os_images;
 mod paged_list;

@@ -213,6 +213,7 @@ pub static OPERATIONS: &[Operation] = &[
     json("checkSite", "GET", "/v2/doctor", OVERSEE),
     json("listReleaseImages", "GET", "/v2/release-images", VIEW),
     json("listOsImages", "GET", "/v2/os-images", OVERSEE),
+    json("listOperatorCatalogs", "GET", "/v2/operator-catalogs", VIEW),
     json("listArchives", "GET", "/v2/archives", OVERSEE),
     json("listRehearsalOptions", "GET", "/v2/rehearsal-options", OVERSEE),
     json("createJob", "POST", "/v2/jobs", ADMINISTER),

@@ -24,7 +24,8 @@ use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, bmc_boots, clusters, declarations, dry_run, events, expected_hosts, explain,
     files, hosts, infra_envs, installation, installed_nodes, jobs, log_in_codes, logs, manifests,
-    operators, os_images, registry_events, release_images, site_checks, support, versions,
+    operator_catalogs, operators, os_images, registry_events, release_images, site_checks, support,
+    versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -158,6 +159,7 @@ fn job_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "listReleaseImages" => get(release_images::list),
         "listOsImages" => get(os_images::list),
+        "listOperatorCatalogs" => get(operator_catalogs::list),
         "listArchives" => get(jobs::archives),
         "listRehearsalOptions" => get(jobs::rehearsal_options),
         "createJob" => post(jobs::create),

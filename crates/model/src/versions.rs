@@ -74,6 +74,21 @@ pub struct OfferedOsImage {
     pub is_found: bool,
 }
 
+/// An operator catalog in the registry, which new clusters of its minor version get. No other installer has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfferedCatalog {
+    /// Minor version.
+    pub openshift_version: String,
+    /// `HOST/REPOSITORY:TAG`.
+    pub image: String,
+    /// Repositories that its operators name and the registry has not.
+    pub missing_repositories: u64,
+    /// An image of each of the first ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
 /// `release-source` of the installer API: channels of an update service that list the releases of a minor version.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReleaseSource {

@@ -22,6 +22,10 @@ const READ: Record<string, () => unknown> = {
   "/component-versions": () => ({}),
   "/release-images": () => images,
   "/archives": () => ({ sets: [{ name: "older.tar" }, { name: "first.tar", release_images: ["4.18.7-x86_64"] }, { name: "second.tar", release_images: ["4.18.9-x86_64"] }] }),
+  "/operator-catalogs": () => [
+    { openshift_version: "4.17", image: "r:5000/index:v4.17", missing_repositories: 0 },
+    { openshift_version: "4.18", image: "r:5000/index:v4.18", missing_repositories: 12, missing: ["quay.io/acme/a@sha256:0"] },
+  ],
   "/os-images": () => [{ ...LIVE, openshift_version: "4.18" }, { ...LIVE, openshift_version: "4.19", is_found: true }],
 };
 
@@ -73,6 +77,14 @@ test("OS images have their source", async () => {
   const source = (version: string) => within(shown.getByText(version).closest("tr")!);
   source("4.18").getByText("Settings");
   source("4.19").getByText("Registry");
+});
+
+test("operator catalogs of the registry are listed, and that images are missing", async () => {
+  open();
+  const shown = await table("Operator catalogs");
+  const row = (version: string) => within(shown.getByText(version).closest("tr")!);
+  row("4.18").getByText(/repositories that operators need are not in the registry/);
+  expect(row("4.17").queryByText("Incomplete")).toBeNull();
 });
 
 test.each([404, 403])("without OS images to administer (%s), there is no card", async (status) => {

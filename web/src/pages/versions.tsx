@@ -10,6 +10,7 @@ import { type Column, DataTable } from "../components/data_table";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { StatusLabel } from "../components/status";
+import { OperatorCatalogs } from "../operator_catalogs/operator_catalogs";
 import { OsImages } from "../os_images/os_images";
 import { ReleaseImages } from "../releases/release_images";
 
@@ -38,6 +39,7 @@ export default function Versions() {
       </Loaded>
       <ReleaseImages />
       <OsImages />
+      <OperatorCatalogs />
       {images.length > 0 && (
         <Card>
           <CardTitle component="h2">{t("Images of this site")}</CardTitle>

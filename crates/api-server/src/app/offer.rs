@@ -3,10 +3,12 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use model::Error;
-use model::versions::{OsImage, ReleaseImage};
+use model::versions::{OfferedCatalog, OsImage, ReleaseImage};
 use oci::Reference;
 use preparation::{SiteCatalog, SiteCatalogs, SiteMirrors};
-use registry_content::{RegistryContent, by_source, mirrors, os_images, release_images};
+use registry_content::{
+    HeldCatalog, RegistryContent, by_source, mirrors, os_images, release_images,
+};
 use rules::Offer;
 
 /// The offer of this moment.
@@ -125,6 +127,21 @@ impl CurrentOffer {
             source: None,
         })?;
         Ok(os_images(content))
+    }
+
+    /// The operator catalogs of the registry.
+    pub(crate) fn catalogs(&self) -> Vec<OfferedCatalog> {
+        /// Images that are named: a filtered catalog may lack thousands.
+        const NAMED: usize = 10;
+        let images = self.images();
+        let catalogs = images.content.iter().flat_map(|it| &it.catalogs);
+        let offered = |catalog: &HeldCatalog| OfferedCatalog {
+            openshift_version: catalog.version.clone(),
+            image: catalog.image.clone(),
+            missing_repositories: catalog.missing.len() as u64,
+            missing: catalog.missing.iter().take(NAMED).cloned().collect(),
+        };
+        catalogs.map(offered).collect()
     }
 
     fn change(&self, change: impl FnOnce(&mut OfferedImages)) {

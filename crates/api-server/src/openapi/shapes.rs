@@ -33,7 +33,7 @@ use model::schema::RecordSchemas;
 use model::steps::{StepReply, Steps};
 use model::support::{DetailedSupportedFeatures, SupportedArchitectures, SupportedFeatures};
 use model::versions::{
-    ListVersions, OfferedOsImage, OfferedRelease, OpenshiftVersion, ReleaseSource,
+    ListVersions, OfferedCatalog, OfferedOsImage, OfferedRelease, OpenshiftVersion, ReleaseSource,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -223,6 +223,7 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("checkSite", 200, Json(of::<DoctorReport>)),
     on("listReleaseImages", 200, Json(of::<Vec<OfferedRelease>>)),
     on("listOsImages", 200, Json(of::<Vec<OfferedOsImage>>)),
+    on("listOperatorCatalogs", 200, Json(of::<Vec<OfferedCatalog>>)),
     on("listArchives", 200, Json(of::<ArchiveList>)),
     on("listRehearsalOptions", 200, Json(of::<RehearsalOptions>)),
     on("createJob", 202, Json(of::<Job>)).body(of::<JobCreateParams>),

@@ -383,6 +383,14 @@ async fn clusters_get_the_operator_catalogs_of_the_registry() {
     let text = lacking["finding"].as_str().unwrap();
     assert!(text.contains("name 1 repositories"), "{text}");
     assert!(text.contains("source.example/acme/absent@"), "{text}");
+    let listed = server.get("/v2/operator-catalogs").await.expect(200);
+    let expected = ["4.17", "4.18"].map(|version| {
+        json!({
+            "openshift_version": version, "image": index(version), "missing_repositories": 1,
+            "missing": [format!("source.example/acme/absent@{digest}")],
+        })
+    });
+    assert_eq!(listed, json!(expected));
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
