@@ -16,6 +16,10 @@ pub const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootim
 
 /// Stream of boot images in releases without a default one: that of the default in earlier releases.
 const PREFERRED_STREAM: &str = "rhel-9";
+/// Streams of a release at most; releases have one or two.
+const MAX_STREAMS: usize = 16;
+/// Longest name of a stream. Units: bytes.
+const MAX_STREAM_NAME: usize = 63;
 
 /// Content of [`IMAGE_REFERENCES`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -108,31 +112,62 @@ pub struct BootImageManifest {
     pub data: BootImageStreams,
 }
 
-/// Metadata of streams, as JSON texts.
+/// Metadata of streams, as JSON texts. Source: openshift/installer, `hack/build-coreos-manifest.go`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BootImageStreams {
     /// The default stream.
     pub stream: Option<String>,
-    /// All streams by name; from 5.0 on.
+    /// All streams by name, the default one included; from 4.22 on.
     pub streams: Option<String>,
 }
 
+/// An operating system that a release offers to its hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OsStream {
+    /// Its name, as in `osImageStream` of an install-config; empty in releases that name none.
+    pub name: String,
+    /// Metadata of its images.
+    pub metadata: Value,
+}
+
 impl BootImageStreams {
-    /// The metadata of the default stream; without one, that of [`PREFERRED_STREAM`], or else of the first by name.
+    /// All streams, the default one first: `stream`, or else that of [`PREFERRED_STREAM`] or the first by name.
     ///
     /// Errors: the message for malformed metadata.
-    pub fn default_stream(&self) -> Result<Value, String> {
-        if let Some(stream) = &self.stream {
-            return serde_json::from_str(stream).map_err(|e| format!("stream: {e}"));
+    pub fn all(&self) -> Result<Vec<OsStream>, String> {
+        let streams = self.streams.as_deref().map(serde_json::from_str);
+        let streams = streams.transpose().map_err(|e| format!("streams: {e}"))?;
+        let mut streams: BTreeMap<String, Value> = streams.unwrap_or_default();
+        if streams.len() > MAX_STREAMS {
+            return Err(format!("streams: there are more than {MAX_STREAMS}"));
         }
-        let streams = self.streams.as_deref();
-        let streams = streams.ok_or("it has neither stream nor streams")?;
-        let streams = serde_json::from_str(streams);
-        let mut streams: BTreeMap<String, Value> = streams.map_err(|e| format!("streams: {e}"))?;
-        let preferred = streams.remove(PREFERRED_STREAM);
-        let chosen = preferred.or_else(|| streams.pop_first().map(|(_, first)| first));
-        chosen.ok_or_else(|| "its streams are empty".to_owned())
+        if let Some(name) = streams.keys().find(|name| !is_stream_name(name)) {
+            let shown: String = name.chars().take(MAX_STREAM_NAME).collect();
+            return Err(format!("streams: {shown:?} is no name of a stream"));
+        }
+        let default = if let Some(text) = &self.stream {
+            let metadata = serde_json::from_str(text).map_err(|e| format!("stream: {e}"))?;
+            let name = streams.iter().find(|(_, other)| **other == metadata);
+            let name = name.map(|(name, _)| name.clone()).unwrap_or_default();
+            streams.remove(&name);
+            OsStream { name, metadata }
+        } else {
+            let preferred = streams.remove_entry(PREFERRED_STREAM);
+            let (name, metadata) = preferred
+                .or_else(|| streams.pop_first())
+                .ok_or("it has neither stream nor streams")?;
+            OsStream { name, metadata }
+        };
+        let others = streams.into_iter();
+        let others = others.map(|(name, metadata)| OsStream { name, metadata });
+        Ok(std::iter::once(default).chain(others).collect())
     }
+}
+
+/// The installer names the only stream of OKD by an empty text.
+fn is_stream_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    name.len() <= MAX_STREAM_NAME && name.chars().all(is_part)
 }
 
 /// Images that hosts run to install a cluster: those that the operator sets, else those of the release. Empty where one
@@ -266,28 +301,57 @@ mod tests {
         assert_eq!(set.or(&release).references(), ["own/a", "own/i", "r/c"]);
     }
 
+    fn streams(stream: Option<&str>, streams: Option<&str>) -> Result<Vec<OsStream>, String> {
+        let data = serde_json::json!({ "stream": stream, "streams": streams });
+        serde_json::from_value::<BootImageStreams>(data)
+            .unwrap()
+            .all()
+    }
+
     #[test]
-    fn the_default_stream_is_found_in_both_forms() {
-        let both = r#"{"rhel-10": {"stream": 10}, "rhel-9": {"stream": 9}}"#;
-        let others = r#"{"scos-11": {"stream": 11}, "rhel-10": {"stream": 10}}"#;
-        for (stream, streams, expected) in [
-            (Some(r#"{"stream": 1}"#), None, Ok(1)),
-            (Some(r#"{"stream": 1}"#), Some(both), Ok(1)),
-            (None, Some(both), Ok(9)),
-            (None, Some(others), Ok(10)),
-            (None, Some(r#"{"c9s": {"stream": 7}}"#), Ok(7)),
-            (None, None, Err("neither stream nor streams")),
-            (None, Some("{}"), Err("streams are empty")),
-            (None, Some("[]"), Err("streams: ")),
-            (Some("{"), Some(both), Err("stream: ")),
+    fn the_default_stream_is_the_first_in_both_forms() {
+        let both = r#"{"rhel-10": {"of": 10}, "rhel-9": {"of": 9}}"#;
+        let others = r#"{"scos-11": {"of": 11}, "rhel-10": {"of": 10}}"#;
+        for (stream, all, expected) in [
+            (Some(r#"{"of": 1}"#), None, " 1"),
+            (Some(r#"{"of": 1}"#), Some(both), " 1, rhel-10 10, rhel-9 9"),
+            (Some(r#"{ "of":9 }"#), Some(both), "rhel-9 9, rhel-10 10"),
+            (Some(r#"{"of": 10}"#), Some(both), "rhel-10 10, rhel-9 9"),
+            (Some(r#"{"of": 1}"#), Some(r#"{"": {"of": 1}}"#), " 1"),
+            (None, Some(both), "rhel-9 9, rhel-10 10"),
+            (None, Some(others), "rhel-10 10, scos-11 11"),
+            (None, Some(r#"{"c9s": {"of": 7}}"#), "c9s 7"),
         ] {
-            let data = serde_json::json!({ "stream": stream, "streams": streams });
-            let data: BootImageStreams = serde_json::from_value(data).unwrap();
-            match (data.default_stream(), expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(found["stream"], expected),
-                (Err(reason), Err(expected)) => assert!(reason.contains(expected), "{reason}"),
-                (found, _) => panic!("{found:?} instead of {expected:?}"),
-            }
+            let found = streams(stream, all).unwrap();
+            let found: Vec<_> = found
+                .iter()
+                .map(|it| format!("{} {}", it.name, it.metadata["of"]))
+                .collect();
+            assert_eq!(found.join(", "), expected, "{stream:?} {all:?}");
+        }
+    }
+
+    // limit: streams of a release
+    #[test]
+    fn malformed_streams_are_refused() {
+        let many: Vec<_> = (0..=MAX_STREAMS)
+            .map(|it| format!(r#""a{it}":{{}}"#))
+            .collect();
+        let many = format!("{{{}}}", many.join(","));
+        let long = format!(r#"{{"{}":{{}}}}"#, "a".repeat(MAX_STREAM_NAME + 1));
+        let good = Some(r#"{"of": 1}"#);
+        for (stream, all, expected) in [
+            (None, None, "neither stream nor streams"),
+            (None, Some("{}"), "neither stream nor streams"),
+            (None, Some("[]"), "streams: "),
+            (good, Some(r#"{"rhel-9": {"of""#), "streams: EOF"),
+            (Some("{"), None, "stream: "),
+            (good, Some(r#"{"a/b":{}}"#), "\"a/b\" is no name"),
+            (good, Some(long.as_str()), "is no name"),
+            (good, Some(many.as_str()), "more than 16"),
+        ] {
+            let reason = streams(stream, all).unwrap_err();
+            assert!(reason.contains(expected), "{reason}");
         }
     }
 }

@@ -53,7 +53,7 @@ pub struct OfferedRelease {
     pub missing: Vec<String>,
 }
 
-/// `os-image` of the installer API.
+/// `os-image` of the installer API. Of several for one version and architecture, the first is that of the default stream.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OsImage {
@@ -61,6 +61,10 @@ pub struct OsImage {
     pub cpu_architecture: CpuArchitecture,
     pub url: String,
     pub version: String,
+    /// Its stream, as in `osImageStream` of an install-config; empty where the release names none. An addition to the
+    /// peer's API.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub os_stream: String,
 }
 
 /// An OS image on offer. No other installer has the members beside its own.

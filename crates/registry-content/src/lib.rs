@@ -57,7 +57,8 @@ pub struct HeldRelease {
     pub images: usize,
     /// Images that are not in the registry, by the name of their component.
     pub missing: Vec<MissingImage>,
-    /// Operating systems of its hosts, with the live images that its payload names.
+    /// Operating systems of its hosts, with the live images that its payload names; of each architecture, that of the
+    /// default stream first.
     pub boot_images: Vec<HeldBootImage>,
     /// Repositories that its payload names, each with the one in the registry that has its images.
     pub mirrors: BTreeSet<HeldMirror>,
@@ -113,12 +114,14 @@ pub struct MissingImage {
     pub image: String,
 }
 
-/// The operating system of a release for one architecture.
+/// An operating system of a release for one architecture.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeldBootImage {
     /// As the installer API names it.
     pub architecture: String,
+    /// Its stream; empty where the release names none.
+    pub stream: String,
     /// Version of the operating system.
     pub version: String,
     /// The container image with the live images, by digest; empty for payloads without one.

@@ -31,32 +31,62 @@ impl<'a> LiveImages<'a> {
         Self(images.into_iter().collect())
     }
 
-    /// The live image for an architecture of a release: that for its minor version, which a site has chosen, before that for
-    /// the version of its operating system, and that in its payload.
+    /// The live images for an architecture of a release, each of another version: that of the default stream first.
+    /// Without it, there are none.
     pub(crate) fn find(
         &self,
         release: &HeldRelease,
         minor: &str,
         architecture: &str,
-    ) -> Option<HeldBootImage> {
-        let mut systems = release.boot_images.iter();
-        let system = systems.find(|it| it.architecture == architecture);
-        let version = system.map(|it| it.version.as_str());
-        for name in [Some(minor), version].into_iter().flatten() {
-            let Ok(tag) = tag(name, architecture) else {
-                continue;
-            };
-            if let Some((repository, held)) = self.0.get(tag.as_str()) {
-                let own = Some(held.version.as_str()).filter(|it| !it.is_empty());
-                let own = if name == minor { own } else { version };
-                return Some(HeldBootImage {
-                    architecture: architecture.to_owned(),
-                    version: own.unwrap_or(name).to_owned(),
-                    image: format!("{repository}@{}", held.digest),
-                });
+    ) -> Vec<HeldBootImage> {
+        let systems = release.boot_images.iter();
+        let mut systems = systems.filter(|it| it.architecture == architecture);
+        let default = systems.next();
+        let chosen = self.chosen(minor, architecture, default);
+        let Some(first) = chosen.or_else(|| self.of_system(default?)) else {
+            return Vec::new();
+        };
+        let mut found = vec![first];
+        for other in systems.filter_map(|it| self.of_system(it)) {
+            // Image services distinguish images by their versions.
+            if found.iter().all(|known| known.version != other.version) {
+                found.push(other);
             }
         }
-        system.filter(|it| !it.image.is_empty()).cloned()
+        found
+    }
+
+    /// The live image that the site has chosen for a minor version, in place of that of the default stream.
+    fn chosen(
+        &self,
+        minor: &str,
+        architecture: &str,
+        default: Option<&HeldBootImage>,
+    ) -> Option<HeldBootImage> {
+        let (image, held) = self.tagged(minor, architecture)?;
+        let version = Some(held.version.as_str()).filter(|it| !it.is_empty());
+        Some(HeldBootImage {
+            architecture: architecture.to_owned(),
+            stream: default.map(|it| it.stream.clone()).unwrap_or_default(),
+            version: version.unwrap_or(minor).to_owned(),
+            image,
+        })
+    }
+
+    /// The live image of an operating system: that of a mirroring run before that in the payload.
+    fn of_system(&self, system: &HeldBootImage) -> Option<HeldBootImage> {
+        let tagged = self.tagged(&system.version, &system.architecture);
+        let image = tagged.map_or_else(|| system.image.clone(), |(image, _)| image);
+        (!image.is_empty()).then(|| HeldBootImage {
+            image,
+            ..system.clone()
+        })
+    }
+
+    fn tagged(&self, version: &str, architecture: &str) -> Option<(String, &HeldLiveImage)> {
+        let tag = tag(version, architecture).ok()?;
+        let (repository, held) = self.0.get(tag.as_str())?;
+        Some((format!("{repository}@{}", held.digest), *held))
     }
 }
 

@@ -87,35 +87,40 @@ pub fn release_images(content: &RegistryContent) -> Vec<ReleaseImage> {
     complete.map(|release| release.image).collect()
 }
 
-/// The live images of the newest complete release of each minor version and architecture, in the form of `OS_IMAGES`.
+/// The live images of the newest complete release of each minor version and architecture, in the form of `OS_IMAGES`: that
+/// of its default stream comes first.
 pub fn os_images(content: &RegistryContent) -> Vec<OsImage> {
     let live_images = LiveImages::of(content);
-    let mut newest: BTreeMap<(String, String), (Version, OsImage)> = BTreeMap::new();
+    let mut newest: BTreeMap<(String, String), (Version, Vec<OsImage>)> = BTreeMap::new();
     for release in content.releases.iter().filter(|it| it.is_complete()) {
         let Some(number) = release.number() else {
             continue;
         };
         let minor = minor(&number);
-        let found = release.architectures.iter();
-        let found = found.filter_map(|it| live_images.find(release, &minor, it));
-        for boot in found {
-            let Ok(cpu_architecture) = boot.architecture.parse() else {
+        for architecture in &release.architectures {
+            let Ok(cpu_architecture) = architecture.parse() else {
                 continue;
             };
-            let image = OsImage {
+            let found = live_images.find(release, &minor, architecture).into_iter();
+            let images = found.map(|boot| OsImage {
                 openshift_version: minor.clone(),
                 cpu_architecture,
                 url: format!("oci://{}", boot.image),
-                version: boot.version.clone(),
-            };
-            let key = (minor.clone(), boot.architecture);
+                version: boot.version,
+                os_stream: boot.stream,
+            });
+            let images: Vec<_> = images.collect();
+            let key = (minor.clone(), architecture.clone());
             let is_newer = newest.get(&key).is_none_or(|(known, _)| *known < number);
-            if is_newer {
-                newest.insert(key, (number.clone(), image));
+            if is_newer && !images.is_empty() {
+                newest.insert(key, (number.clone(), images));
             }
         }
     }
-    newest.into_values().map(|(_, image)| image).collect()
+    newest
+        .into_values()
+        .flat_map(|(_, images)| images)
+        .collect()
 }
 
 /// The mirrors of all complete releases, by the repository that they replace.
@@ -151,6 +156,7 @@ mod tests {
                 architecture: "x86_64".to_owned(),
                 version: format!("os-{version}"),
                 image: format!("r:5000/openshift/release@{version}"),
+                ..HeldBootImage::default()
             }],
             ..HeldRelease::default()
         }
@@ -257,5 +263,55 @@ mod tests {
         bare.boot_images.clear();
         assert_eq!(url(&all[2..], bare.clone()), None);
         assert!(url(&all, bare).is_some());
+    }
+
+    #[test]
+    fn other_streams_follow_the_default_one() {
+        let live_images = |names: &[&str]| {
+            let held = HeldLiveImage {
+                digest: "D".to_owned(),
+                version: String::new(),
+            };
+            let images = names.iter().map(|name| {
+                let name = format!("r:5000/openshift/boot-images:{name}-x86_64");
+                (name, held.clone())
+            });
+            images.collect()
+        };
+        let boot = |stream: &str, version: &str, image: &str| HeldBootImage {
+            architecture: "x86_64".to_owned(),
+            stream: stream.to_owned(),
+            version: version.to_owned(),
+            image: image.to_owned(),
+        };
+        let shown = |boot_images: &[HeldBootImage], names: &[&str]| {
+            let content = RegistryContent {
+                releases: vec![HeldRelease {
+                    boot_images: boot_images.to_vec(),
+                    ..release("4.22.1", 0)
+                }],
+                live_images: live_images(names),
+                ..RegistryContent::default()
+            };
+            let images = os_images(&content).into_iter();
+            let shown = images.map(|it| format!("{}/{}/{}", it.os_stream, it.version, it.url));
+            let place = "oci://r:5000/openshift/boot-images@D";
+            shown.collect::<Vec<_>>().join(" ").replace(place, "D")
+        };
+        let both = [boot("rhel-9", "9.6", "P"), boot("rhel-10", "10.0", "P")];
+        let bare = both.clone().map(|it| boot(&it.stream, &it.version, ""));
+        for (boot_images, names, expected) in [
+            (&both, &[][..], "rhel-9/9.6/oci://P rhel-10/10.0/oci://P"),
+            (&both, &["10.0"], "rhel-9/9.6/oci://P rhel-10/10.0/D"),
+            // That of the site is in place of the default one.
+            (&both, &["4.22"], "rhel-9/4.22/D rhel-10/10.0/oci://P"),
+            (&bare, &["9.6"], "rhel-9/9.6/D"),
+            (&bare, &["9.6", "10.0"], "rhel-9/9.6/D rhel-10/10.0/D"),
+            (&bare, &["10.0"], ""),
+        ] {
+            assert_eq!(shown(boot_images, names), expected, "{names:?}");
+        }
+        let same = [boot("", "9.6", "P"), boot("rhel-9", "9.6", "P")];
+        assert_eq!(shown(&same, &[]), "/9.6/oci://P");
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use model::release_payload::{BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences};
+use model::release_payload::{
+    BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences, OsStream,
+};
 use model::versions::CpuArchitecture;
 use oci::{Kind, Platform, Reference};
 use oci_client::Client;
@@ -136,11 +138,11 @@ impl PayloadReader<'_> {
         let SoughtImages { missing, mirrors } =
             self.sought(&candidate.image, images.collect()).await?;
         check_mirrors(&mirrors)?;
-        let stream = match files.boot_images {
-            Some(yaml) => default_stream(&yaml).map_err(|why| wrong(&why))?,
-            None => Value::Null,
+        let streams = match files.boot_images {
+            Some(yaml) => os_streams(&yaml).map_err(|why| wrong(&why))?,
+            None => Vec::new(),
         };
-        let boot_images = self.boot_images(candidate, &stream, &references, &architectures);
+        let boot_images = self.boot_images(candidate, &streams, &references, &architectures);
         let boot_images = boot_images.await?;
         Ok(HeldRelease {
             image: candidate.image.to_string(),
@@ -249,11 +251,11 @@ impl PayloadReader<'_> {
         Ok(None)
     }
 
-    /// The versions that the payload's stream names, with the live images in the payload's component.
+    /// The versions that the payload's streams name, with the live images in the payload's component.
     async fn boot_images(
         &self,
         candidate: &Candidate,
-        stream: &Value,
+        streams: &[OsStream],
         references: &ImageReferences,
         architectures: &[String],
     ) -> Result<Vec<HeldBootImage>, Error> {
@@ -263,11 +265,13 @@ impl PayloadReader<'_> {
         };
         let place = place.map(|place| place.to_string()).unwrap_or_default();
         let named = architectures.iter().filter_map(|it| names(it));
-        let found = named.filter_map(|(api, in_stream, _)| {
-            let metal = &stream["architectures"][in_stream]["artifacts"]["metal"];
+        let all = named.flat_map(|it| streams.iter().map(move |stream| (it, stream)));
+        let found = all.filter_map(|((api, in_stream, _), stream)| {
+            let metal = &stream.metadata["architectures"][in_stream]["artifacts"]["metal"];
             let version = metal["release"].as_str()?;
             (version.len() <= TEXT_BYTES).then(|| HeldBootImage {
                 architecture: api.to_owned(),
+                stream: stream.name.clone(),
                 version: version.to_owned(),
                 image: place.clone(),
             })
@@ -276,13 +280,13 @@ impl PayloadReader<'_> {
     }
 }
 
-/// The stream that a release uses by default.
-fn default_stream(yaml: &[u8]) -> Result<Value, String> {
+/// The streams of a release, the default one first.
+fn os_streams(yaml: &[u8]) -> Result<Vec<OsStream>, String> {
     let why = |reason: String| format!("{BOOT_IMAGES}: {reason}");
     let text = std::str::from_utf8(yaml).map_err(|e| why(e.to_string()))?;
     let manifest = serde_yaml::from_str::<BootImageManifest>(text);
     let manifest = manifest.map_err(|e| why(e.to_string()))?;
-    manifest.data.default_stream().map_err(why)
+    manifest.data.all().map_err(why)
 }
 
 /// Whether a repository is not this server's to read. Many registries answer so for repositories that they do not have.

@@ -44,6 +44,7 @@ pub(crate) fn offer() -> Offer {
         cpu_architecture: architecture.parse().unwrap(),
         url: "file:///data/base.iso".to_owned(),
         version: "416.94".to_owned(),
+        ..OsImage::default()
     };
     Offer {
         releases: vec![

@@ -47,6 +47,9 @@ pub struct BootImageOffer {
     pub version: String,
     /// Of the live image, in hexadecimal.
     pub sha256: String,
+    /// Its stream; empty where the release names none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub os_stream: String,
 }
 
 /// The boot images of the selected releases.
@@ -54,8 +57,8 @@ pub struct BootImageOffer {
 pub(crate) struct BootImages {
     /// Each once, by its name in the target and its digest.
     images: BTreeMap<(Tag, Digest), BootImage>,
-    /// The image of the newest release of a minor version, for each architecture.
-    offers: BTreeMap<(u64, u64, String), (Version, BootImageOffer)>,
+    /// The images of the newest release of a minor version, for each architecture: that of the default stream first.
+    offers: BTreeMap<(u64, u64, String), (Version, Vec<BootImageOffer>)>,
     /// Images that releases do not have.
     pub(crate) missing: Vec<Error>,
 }
@@ -106,11 +109,21 @@ impl BootImages {
             url: String::new(),
             version: image.version.clone(),
             sha256: image.digest.hex().to_owned(),
+            os_stream: image.stream.clone(),
         };
         let key = (release.major, release.minor, offer.cpu_architecture.clone());
-        let is_newest = self.offers.get(&key).is_none_or(|(it, _)| *it < release);
-        if is_newest {
-            self.offers.insert(key, (release, offer));
+        match self.offers.entry(key) {
+            Entry::Occupied(mut known) if known.get().0 == release => {
+                let (_, offers) = known.get_mut();
+                // Several payloads of a release have the same images.
+                if offers.iter().all(|it| it.os_stream != offer.os_stream) {
+                    offers.push(offer);
+                }
+            }
+            Entry::Occupied(newer) if newer.get().0 > release => {}
+            entry => {
+                entry.insert_entry((release, vec![offer]));
+            }
         }
     }
 
@@ -121,7 +134,7 @@ impl BootImages {
     /// Entries of `OS_IMAGES`, without addresses.
     pub(crate) fn offers(&self) -> Vec<BootImageOffer> {
         let offers = self.offers.values();
-        offers.map(|(_, offer)| offer.clone()).collect()
+        offers.flat_map(|(_, offers)| offers.clone()).collect()
     }
 }
 
@@ -166,11 +179,12 @@ impl BootImageOffer {
 #[cfg(test)]
 mod tests {
     use model::image_set::{BootImageSelection, Instance, MirrorSelection, PlatformSelection};
+    use model::release_payload::OsStream;
     use oci::live_image::ARCHITECTURES;
     use serde_json::json;
 
     use super::super::live_image::BootArchitectures;
-    use super::super::live_image::tests::disk;
+    use super::super::live_image::tests::{disk, stream};
     use super::*;
 
     fn set(own: &[&str], platform: &[&str], parts: &[&str]) -> MirrorSelection {
@@ -197,8 +211,11 @@ mod tests {
         let disks = architectures.iter();
         let disks = disks.map(|&it| (it.to_owned(), disk(it, os)));
         let disks: serde_json::Map<_, _> = disks.collect();
-        let stream = json!({"architectures": disks});
-        let read = BootArchitectures::of(set).unwrap().images(&stream).unwrap();
+        streams(version, &[stream("", &disks.into())], set)
+    }
+
+    fn streams(version: &str, streams: &[OsStream], set: &MirrorSelection) -> Payload {
+        let read = BootArchitectures::of(set).unwrap().images(streams).unwrap();
         let (boot_images, missing_boot_images) = read;
         let digest = Digest::sha256(version.as_bytes());
         let image: Reference = "r.example/release".parse().unwrap();
@@ -309,6 +326,48 @@ mod tests {
                 ("4.18", "arm64", "418.2-aarch64".to_owned()),
                 ("4.18", "x86_64", "418.2-x86_64".to_owned()),
                 ("4.19", "x86_64", "9.6-x86_64".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn each_stream_has_its_boot_image_and_the_default_one_is_offered_first() {
+        let set = set(&["amd64", "arm64"], &[], &[]);
+        let both = |version: &str| {
+            let nine = format!("9.{version}");
+            let disks = json!({"x86_64": disk("x86_64", &nine), "aarch64": disk("aarch64", &nine)});
+            let ten = json!({"x86_64": disk("x86_64", &format!("10.{version}"))});
+            [stream("rhel-9", &disks), stream("rhel-10", &ten)]
+        };
+        let images = of(&[
+            streams("4.22.2", &both("2"), &set),
+            streams("4.22.1", &both("1"), &set),
+            // Of another architecture.
+            streams("4.22.2", &both("2"), &set),
+        ]);
+        assert_eq!(
+            tags(&images),
+            [
+                "10.1-x86_64",
+                "10.2-x86_64",
+                "9.1-aarch64",
+                "9.1-x86_64",
+                "9.2-aarch64",
+                "9.2-x86_64"
+            ]
+        );
+        assert!(images.missing.is_empty(), "other streams may have fewer");
+        let offers = images.offers();
+        let offers: Vec<_> = offers
+            .iter()
+            .map(|it| format!("{} {} {}", it.cpu_architecture, it.os_stream, it.version))
+            .collect();
+        assert_eq!(
+            offers,
+            [
+                "arm64 rhel-9 9.2",
+                "x86_64 rhel-9 9.2",
+                "x86_64 rhel-10 10.2"
             ]
         );
     }

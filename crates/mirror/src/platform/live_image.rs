@@ -4,6 +4,7 @@
 
 use model::Error;
 use model::image_set::MirrorSelection;
+use model::release_payload::OsStream;
 use oci::Digest;
 use oci::live_image::{ARCHITECTURES, architecture_of};
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub(super) struct BootArchitectures {
 /// A live image that a release names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LiveImage {
+    /// Its stream; empty where the release names none.
+    pub(super) stream: String,
     /// Version of the operating system.
     pub(super) version: String,
     /// As streams name it.
@@ -50,41 +53,54 @@ impl BootArchitectures {
         Some(Self { names, are_all })
     }
 
-    /// The live images of a stream, and the architectures that it lacks.
+    /// The live images of the streams, and the architectures that the default one lacks: others may be for fewer.
     ///
     /// Errors: the message for malformed stream metadata.
-    pub(super) fn images(&self, stream: &Value) -> Result<(Vec<LiveImage>, Vec<String>), String> {
+    pub(super) fn images(
+        &self,
+        streams: &[OsStream],
+    ) -> Result<(Vec<LiveImage>, Vec<String>), String> {
         let (mut images, mut missing) = (Vec::new(), Vec::new());
         for name in &self.names {
-            let metal = &stream["architectures"][name]["artifacts"]["metal"];
-            let disk = &metal["formats"]["iso"]["disk"];
-            if disk.is_null() {
+            let of_stream = streams.iter().map(|stream| live_image(stream, name));
+            let found: Vec<_> = of_stream.collect::<Result<_, _>>()?;
+            if found.first().is_none_or(Option::is_none) {
                 missing.push(name.clone());
-                continue;
             }
-            let text = |value: &Value, member: &str| match value[member].as_str() {
-                Some(text) => Ok(text.to_owned()),
-                None => Err(format!("the live image for {name} has no {member}")),
-            };
-            let location = text(disk, "location")?;
-            let url = location.parse().ok();
-            let is_web = |url: &Url| ["https", "http"].contains(&url.scheme());
-            images.push(LiveImage {
-                version: text(metal, "release")?,
-                architecture: name.clone(),
-                url: url
-                    .filter(is_web)
-                    .ok_or_else(|| format!("{location:?} is no address of a web server"))?,
-                digest: format!("sha256:{}", text(disk, "sha256")?)
-                    .parse()
-                    .map_err(|e: Error| e.to_string())?,
-            });
+            images.extend(found.into_iter().flatten());
         }
         if self.are_all && !images.is_empty() {
             missing.clear();
         }
         Ok((images, missing))
     }
+}
+
+/// The live image of a stream for an architecture, if it has one.
+fn live_image(stream: &OsStream, architecture: &str) -> Result<Option<LiveImage>, String> {
+    let metal = &stream.metadata["architectures"][architecture]["artifacts"]["metal"];
+    let disk = &metal["formats"]["iso"]["disk"];
+    if disk.is_null() {
+        return Ok(None);
+    }
+    let text = |value: &Value, member: &str| match value[member].as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(format!("the live image for {architecture} has no {member}")),
+    };
+    let location = text(disk, "location")?;
+    let url = location.parse().ok();
+    let is_web = |url: &Url| ["https", "http"].contains(&url.scheme());
+    Ok(Some(LiveImage {
+        stream: stream.name.clone(),
+        version: text(metal, "release")?,
+        architecture: architecture.to_owned(),
+        url: url
+            .filter(is_web)
+            .ok_or_else(|| format!("{location:?} is no address of a web server"))?,
+        digest: format!("sha256:{}", text(disk, "sha256")?)
+            .parse()
+            .map_err(|e: Error| e.to_string())?,
+    }))
 }
 
 #[cfg(test)]
@@ -101,6 +117,14 @@ pub(super) mod tests {
         let disk = json!({"location": url, "sha256": sha256.hex(), "signature": "x"});
         let metal = json!({"release": version, "formats": {"iso": {"disk": disk}}});
         json!({"artifacts": {"metal": metal}})
+    }
+
+    /// A stream with these architectures.
+    pub(in crate::platform) fn stream(name: &str, architectures: &Value) -> OsStream {
+        OsStream {
+            name: name.to_owned(),
+            metadata: json!({ "architectures": architectures }),
+        }
     }
 
     #[test]
@@ -129,9 +153,11 @@ pub(super) mod tests {
         ] {
             let mut wrong = good.clone();
             *wrong.pointer_mut(&place).unwrap() = value;
-            let stream = json!({"architectures": {"x86_64": wrong}});
-            let reason = boot.images(&stream).unwrap_err();
-            assert!(reason.contains(expected), "{place}: {reason}");
+            let wrong = stream("", &json!({"x86_64": wrong}));
+            for streams in [&[wrong.clone()][..], &[stream("rhel-9", &json!({})), wrong]] {
+                let reason = boot.images(streams).unwrap_err();
+                assert!(reason.contains(expected), "{place}: {reason}");
+            }
         }
     }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use bytes::Bytes;
 use model::Error;
 use model::image_set::PlatformSelection as Wish;
-use model::release_payload::{BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences};
+use model::release_payload::{
+    BOOT_IMAGES, BootImageManifest, IMAGE_REFERENCES, ImageReferences, OsStream,
+};
 use oci::live_image::architecture_of;
 use oci::{Digest, Kind, Platform, Reference};
 use oci_client::Client;
@@ -90,8 +92,8 @@ pub(super) async fn read(
     let mut manifests = vec![(IMAGE_REFERENCES, references.into())];
     if wish.kube_virt_container {
         let read = opened.boot_images().await;
-        let (config_map, stream) = read.map_err(|error| opened.incomplete(error))?;
-        components.extend(opened.disk_images(&stream, wish)?);
+        let (config_map, streams) = read.map_err(|error| opened.incomplete(error))?;
+        components.extend(opened.disk_images(&streams, wish)?);
         manifests.push((BOOT_IMAGES, config_map));
     }
     let (boot_images, missing_boot_images) = match boot {
@@ -186,17 +188,17 @@ impl<'a> OpenedRelease<'a> {
         serde_json::from_slice(bytes).map_err(|e| self.wrong(path, e))
     }
 
-    /// The manifest with the release's disk images, and their metadata in it.
+    /// The manifest with the release's disk images, and the streams in it.
     ///
     /// Errors: as [`Self::files`].
-    async fn boot_images(&self) -> Result<(Bytes, Value), Error> {
+    async fn boot_images(&self) -> Result<(Bytes, Vec<OsStream>), Error> {
         let wrong = |reason: String| self.wrong(BOOT_IMAGES, reason);
         let [config_map] = self.files([BOOT_IMAGES]).await?;
         let text = str::from_utf8(&config_map).map_err(|e| wrong(e.to_string()))?;
         let parsed: BootImageManifest =
             serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
-        let stream = parsed.data.default_stream().map_err(wrong)?;
-        Ok((config_map.into(), stream))
+        let streams = parsed.data.all().map_err(wrong)?;
+        Ok((config_map.into(), streams))
     }
 
     /// The live images, and the architectures without one; all, in a release without the metadata.
@@ -204,19 +206,24 @@ impl<'a> OpenedRelease<'a> {
         &self,
         boot: &BootArchitectures,
     ) -> Result<(Vec<LiveImage>, Vec<String>), Error> {
-        let stream = match self.boot_images().await {
-            Err(Error::NotFound { kind: "file", .. }) => Value::Null,
+        let streams = match self.boot_images().await {
+            Err(Error::NotFound { kind: "file", .. }) => Vec::new(),
             read => read?.1,
         };
-        let images = boot.images(&stream);
+        let images = boot.images(&streams);
         images.map_err(|reason| self.wrong(BOOT_IMAGES, reason))
     }
 
-    /// The disk images of virtual machines, for those selected architectures that have any.
-    fn disk_images(&self, stream: &Value, wish: &Wish) -> Result<Vec<(String, Reference)>, Error> {
+    /// The disk images of virtual machines in the default stream, for those selected architectures that have any.
+    fn disk_images(
+        &self,
+        streams: &[OsStream],
+        wish: &Wish,
+    ) -> Result<Vec<(String, Reference)>, Error> {
         let wrong = |reason: String| self.wrong(BOOT_IMAGES, reason);
         let asked = disk_architectures(wish);
         let mut images = Vec::new();
+        let stream = streams.first().map_or(&Value::Null, |it| &it.metadata);
         for architecture in &asked {
             let image = &stream["architectures"][architecture]["images"]["kubevirt"]["digest-ref"];
             let Some(image) = image.as_str() else {

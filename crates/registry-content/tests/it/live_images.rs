@@ -51,7 +51,7 @@ impl Site {
             boot_images: vec![HeldBootImage {
                 architecture: "x86_64".to_owned(),
                 version: "418.94.1-0".to_owned(),
-                image: String::new(),
+                ..HeldBootImage::default()
             }],
             ..HeldRelease::default()
         };
