@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use model::Error;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 
 use crate::download::DownloadProgress;
 use crate::image::{BaseImage, nmstatectl_archive};
@@ -23,6 +23,10 @@ pub(crate) struct CatalogImage {
     pub(crate) url: String,
     /// Its SHA-256 in hexadecimal; empty when unknown.
     pub(crate) sha256: String,
+    /// Its stream; empty when unknown.
+    pub(crate) os_stream: String,
+    /// It is populated once this is set: images of other streams than the default one, when a client requests them.
+    wanted: watch::Sender<bool>,
     /// Of the download that runs.
     pub(crate) progress: DownloadProgress,
     /// An attempt to populate it has failed.
@@ -39,6 +43,8 @@ impl CatalogImage {
             architecture: image.cpu_architecture.clone(),
             url: image.url.clone(),
             sha256: image.sha256.to_ascii_lowercase(),
+            os_stream: image.os_stream.clone(),
+            wanted: watch::Sender::new(false),
             progress: DownloadProgress::default(),
             has_failed: AtomicBool::new(false),
             state: RwLock::default(),
@@ -52,6 +58,27 @@ impl CatalogImage {
             && self.architecture == other.architecture
             && self.url == other.url
             && self.sha256 == other.sha256
+            && self.os_stream == other.os_stream
+    }
+
+    /// Has it populated.
+    pub(crate) fn want(&self) {
+        self.wanted
+            .send_if_modified(|is_wanted| !std::mem::replace(is_wanted, true));
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        *self.wanted.borrow()
+    }
+
+    /// Waits for [`Self::want`].
+    pub(crate) async fn wanted(&self) {
+        // Its sender is in this image.
+        let _ = self
+            .wanted
+            .subscribe()
+            .wait_for(|is_wanted| *is_wanted)
+            .await;
     }
 
     /// The archive with `nmstatectl`: the file of that name in `folder`, else out of the root file system.
@@ -105,10 +132,11 @@ impl CatalogImage {
         self.get().is_some()
     }
 
-    /// The image.
+    /// The image, which is populated from now on at the latest.
     ///
     /// Errors: `Unavailable` while it is not populated.
     pub(crate) fn ready(&self) -> Result<Arc<BaseImage>, Error> {
+        self.want();
         self.get().ok_or(Error::Unavailable {
             what: "the OS image (it is being downloaded, or its download is retried)",
             source: None,
@@ -146,6 +174,10 @@ impl OfferedImages {
             let is_same = |base: &&Arc<CatalogImage>| {
                 base.version == image.version && base.architecture == image.cpu_architecture
             };
+            let is_other_stream = offer.entries.iter().any(|(default, _)| {
+                default.openshift_version == image.openshift_version
+                    && default.cpu_architecture == image.cpu_architecture
+            });
             let base = offer.bases.iter().find(is_same).cloned();
             let base = base.unwrap_or_else(|| {
                 let base = CatalogImage::new(&image);
@@ -154,6 +186,9 @@ impl OfferedImages {
                 offer.bases.push(Arc::clone(&base));
                 base
             });
+            if !is_other_stream {
+                base.want();
+            }
             offer.entries.push((image, base));
         }
         offer
@@ -183,10 +218,11 @@ impl ImageCatalog {
         self.offer().bases.clone()
     }
 
-    /// Images that are not populated yet, each with the progress of its download.
+    /// Wanted images that are not populated yet, each with the progress of its download.
     pub(crate) fn waiting(&self) -> Vec<String> {
         let offer = self.offer();
-        let waiting = offer.bases.iter().filter(|base| !base.is_ready());
+        let waiting = offer.bases.iter();
+        let waiting = waiting.filter(|base| base.is_wanted() && !base.is_ready());
         waiting
             .map(|base| {
                 let (version, architecture) = (&base.version, &base.architecture);
@@ -245,6 +281,7 @@ mod tests {
             sha256: String::new(),
             version: version.to_owned(),
             kind: FULL_ISO.to_owned(),
+            os_stream: String::new(),
         }
     }
 
@@ -267,6 +304,23 @@ mod tests {
         }
         let unknown = catalog.image("4.18.4", "x86_64").unwrap_err();
         assert!(unknown.to_string().contains("4.18.3 x86_64"), "{unknown}");
+    }
+
+    #[test]
+    fn other_streams_are_found_by_their_versions_and_wait_for_a_request() {
+        let mut ten = entry("5.0", "x86_64", "10.0");
+        ten.os_stream = "rhel-10".to_owned();
+        let images = [entry("5.0", "x86_64", "9.6"), ten];
+        let catalog = ImageCatalog::new(&images);
+        let default = catalog.entry("5.0", "x86_64").unwrap();
+        let other = catalog.entry("10.0", "x86_64").unwrap();
+        assert_eq!((&*default.version, &*other.version), ("9.6", "10.0"));
+        assert_eq!((default.is_wanted(), other.is_wanted()), (true, false));
+        assert_eq!(catalog.waiting(), ["9.6 x86_64"]);
+        other.want();
+        assert_eq!(catalog.waiting().len(), 2);
+        catalog.replace(&images);
+        assert!(catalog.entry("10.0", "x86_64").unwrap().is_wanted());
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(crate) use error::DownloadError;
 use image_file::ImageTarget;
 pub(crate) use image_file::{DownloadLimits, DownloadProgress};
 
+use crate::catalog::CatalogImage;
 use crate::os_image::OCI_SCHEME;
 
 /// The client of downloads. Headers and parameters may be secrets: they are not sent to other hosts that the server
@@ -45,16 +46,14 @@ pub(crate) struct ImageDownload {
 }
 
 impl ImageDownload {
-    /// Downloads `url` into `path` and syncs it. `path` may hold the partial file of an earlier call. `architecture` is that
-    /// of the image, where a registry has several.
+    /// Downloads `image` into `path` and syncs it. `path` may hold the partial file of an earlier call.
     pub(crate) async fn fetch(
         &mut self,
         client: &DownloadClient,
-        url: &str,
-        architecture: &str,
+        image: &CatalogImage,
         path: &Path,
-        progress: &DownloadProgress,
     ) -> Result<(), DownloadError> {
+        let (url, progress) = (image.url.as_str(), &image.progress);
         if let Some(reference) = url.strip_prefix(OCI_SCHEME) {
             let reference: Reference = reference.parse()?;
             let target = ImageTarget {
@@ -62,7 +61,7 @@ impl ImageDownload {
                 progress,
                 limits: client.limits,
             };
-            let fetch = registry::fetch(&client.registries, reference, architecture, target);
+            let fetch = registry::fetch(&client.registries, reference, image, target);
             return Box::pin(fetch).await;
         }
         let mut parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;

@@ -22,6 +22,10 @@ pub struct OsImage {
     /// `full-iso` or `disconnected-iso`.
     #[serde(default = "full_iso", rename = "type")]
     pub kind: String,
+    /// Stream of the operating system, such as `rhel-10`; empty when unknown. Of several for one version and architecture,
+    /// the first is the default one.
+    #[serde(default)]
+    pub os_stream: String,
 }
 
 fn full_iso() -> String {
@@ -89,10 +93,11 @@ pub(crate) fn os_image_problems(images: &[OsImage]) -> Vec<String> {
             add("type", reason);
         }
         let architecture = normalised_architecture(&image.cpu_architecture);
-        if !seen.insert((&image.openshift_version, architecture, &image.kind)) {
+        let stream = &image.os_stream;
+        if !seen.insert((&image.openshift_version, architecture, &image.kind, stream)) {
             add(
                 "openshift_version",
-                "duplicate version and architecture".to_owned(),
+                "duplicate version, architecture and os_stream".to_owned(),
             );
         }
     }
@@ -111,6 +116,7 @@ pub(crate) mod tests {
             sha256: String::new(),
             version: "418.94.1-0".to_owned(),
             kind: full_iso(),
+            os_stream: String::new(),
         }
     }
 

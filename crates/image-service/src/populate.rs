@@ -204,6 +204,11 @@ impl PopulateTasks {
 
 impl Populate {
     async fn bring(self: Arc<Self>, base: Arc<CatalogImage>) {
+        if exists(&self.data_dir.join(base.file_name())).await {
+            base.want();
+        }
+        base.wanted().await;
+        self.report();
         let mut failures = 0;
         let mut download = ImageDownload::default();
         loop {
@@ -249,7 +254,8 @@ impl Populate {
             return;
         }
         let why = format!("not there yet: {}; the log says why", waiting.join(", "));
-        let bases = self.catalog.bases();
+        let mut bases = self.catalog.bases();
+        bases.retain(|base| base.is_wanted());
         let is_tried =
             |base: &Arc<CatalogImage>| base.is_ready() || base.has_failed.load(Ordering::Relaxed);
         let some_are_there = waiting.len() < bases.len();
@@ -337,8 +343,7 @@ impl Populate {
         let gauge = metrics::gauge!(
             DOWNLOADED, "version" => base.version.clone(), "architecture" => base.architecture.clone()
         );
-        let (url, architecture) = (&base.url, &base.architecture);
-        let fetch = download.fetch(&self.client, url, architecture, &partial, &base.progress);
+        let fetch = download.fetch(&self.client, base, &partial);
         let fetched = while_reported(fetch, &gauge, &base.progress).await;
         let fetched = fetched.map_err(|source| PopulateError::Download {
             from: without_secrets(&base.url),

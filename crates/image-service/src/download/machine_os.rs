@@ -16,9 +16,12 @@ use tokio::sync::mpsc;
 
 use super::error::DownloadError;
 use super::image_file::{ImageFile, ImageTarget};
+use crate::catalog::CatalogImage;
 
-/// Names of live images and of their streams, in the order of preference.
+/// Names of the files of streams, in the order of preference where the stream is unknown.
 const STREAMS: [&str; 2] = ["coreos", "coreos10"];
+/// First generation of the operating system whose files have its number in their names.
+const FIRST_NUMBERED: u32 = 10;
 /// Architectures of live images, as RPM spells them.
 const ARCHITECTURES: [&str; 4] = ["x86_64", "aarch64", "ppc64le", "s390x"];
 /// Chunks of 64 KiB between the layer and the file.
@@ -32,11 +35,11 @@ pub(super) async fn fetch(
     registries: &Client,
     reference: &Reference,
     layers: &[Descriptor],
-    architecture: &str,
+    image: &CatalogImage,
     target: ImageTarget<'_>,
 ) -> Result<(), DownloadError> {
     let (files, received) = mpsc::channel(1);
-    let search = LiveImageSearch::new(architecture);
+    let search = LiveImageSearch::new(&image.architecture, &image.os_stream);
     let wanted = search.wanted();
     let visitor = LiveImageVisitor { search, files };
     let read = async {
@@ -78,25 +81,27 @@ async fn write(
     Ok(written)
 }
 
-/// The search for the live image of an architecture, and for its checksum.
+/// The search for the live image of an architecture and a stream, and for its checksum.
 struct LiveImageSearch {
     /// As RPM spells it.
     architecture: String,
+    /// Names of the files of its stream: [`STREAMS`], if that is unknown.
+    streams: Vec<String>,
     found: Option<FoundImage>,
     /// Checksums and metadata of streams, by path.
     texts: BTreeMap<String, Bytes>,
-    /// Paths of live images of other architectures.
+    /// Paths of live images of other architectures and streams.
     others: BTreeSet<String>,
 }
 
 struct FoundImage {
-    /// Index in [`STREAMS`].
+    /// Index in [`LiveImageSearch::streams`].
     stream: usize,
     digest: Digest,
 }
 
 impl LiveImageSearch {
-    fn new(architecture: &str) -> Self {
+    fn new(architecture: &str, os_stream: &str) -> Self {
         let architecture = match architecture {
             "arm64" => "aarch64",
             "amd64" => "x86_64",
@@ -104,6 +109,7 @@ impl LiveImageSearch {
         };
         Self {
             architecture: architecture.to_owned(),
+            streams: file_names(os_stream),
             found: None,
             texts: BTreeMap::new(),
             others: BTreeSet::new(),
@@ -112,12 +118,13 @@ impl LiveImageSearch {
 
     /// Paths of the files in question.
     fn wanted(&self) -> BTreeSet<String> {
+        let own = self.streams.iter().map(String::as_str);
         let mut paths = BTreeSet::new();
-        for stream in STREAMS {
+        for stream in own.clone().chain(STREAMS) {
             let all = ARCHITECTURES.into_iter().chain([&*self.architecture]);
             paths.extend(all.map(|architecture| image(stream, architecture)));
-            paths.extend([self.checksum(stream), metadata(stream)]);
         }
+        paths.extend(own.flat_map(|stream| [self.checksum(stream), metadata(stream)]));
         paths
     }
 
@@ -132,7 +139,7 @@ impl LiveImageSearch {
 
     /// Compares the live image with its checksum, or with the metadata of its stream, if the image has either.
     fn verify(&self, found: &FoundImage, reference: &Reference) -> Result<(), DownloadError> {
-        let stream = STREAMS[found.stream];
+        let stream = self.streams[found.stream].as_str();
         let malformed = |path: &str, reason: String| {
             DownloadError::Payload(format!(
                 "/{path} of {reference} {reason}: mirror the image again"
@@ -170,9 +177,9 @@ impl LiveImageSearch {
         })
     }
 
-    /// The message for an image without a live image of the architecture.
+    /// The message for an image without a live image of the architecture and the stream.
     fn absence(&self, reference: &Reference) -> String {
-        let [path, ..] = STREAMS.map(|stream| format!("/{}", self.image(stream)));
+        let path = format!("/{}", self.image(&self.streams[0]));
         let architecture = &self.architecture;
         if self.others.is_empty() {
             return format!(
@@ -183,8 +190,8 @@ impl LiveImageSearch {
         let others: Vec<_> = self.others.iter().map(|path| format!("/{path}")).collect();
         let others = others.join(", ");
         format!(
-            "{reference} has no {path}, but {others}: set the url to the machine-os-images of a release for {architecture}, or \
-             cpu_architecture to that of the file"
+            "{reference} has no {path}, but {others}: set the url to the machine-os-images of a release with that file for \
+             {architecture}, or cpu_architecture and os_stream to those of a file that it has"
         )
     }
 }
@@ -216,12 +223,12 @@ impl LiveImageVisitor {
 impl FileVisitor for LiveImageVisitor {
     fn file(&mut self, path: &str, content: &mut FileContent<'_>) -> Result<(), Error> {
         let search = &self.search;
-        let is_text = |stream| search.checksum(stream) == path || metadata(stream) == path;
-        let is_image = |stream: &str| search.image(stream) == path;
-        if STREAMS.into_iter().any(is_text) {
+        let is_text = |stream: &String| search.checksum(stream) == path || metadata(stream) == path;
+        let is_image = |stream: &String| search.image(stream) == path;
+        if search.streams.iter().any(is_text) {
             let text = text(path, content)?;
             self.search.texts.insert(path.to_owned(), text);
-        } else if let Some(stream) = STREAMS.iter().position(|stream| is_image(stream)) {
+        } else if let Some(stream) = search.streams.iter().position(is_image) {
             let found = search.found.as_ref();
             if found.is_none_or(|found| stream <= found.stream) {
                 let digest = self.pass(content)?;
@@ -236,7 +243,22 @@ impl FileVisitor for LiveImageVisitor {
     fn is_complete(&self) -> bool {
         let search = &self.search;
         let is_found = search.found.as_ref().is_some_and(|found| found.stream == 0);
-        is_found && search.texts.contains_key(&search.checksum(STREAMS[0]))
+        is_found
+            && search
+                .texts
+                .contains_key(&search.checksum(&search.streams[0]))
+    }
+}
+
+/// Names of the files of a stream, by the generation in its name: those of `rhel-9` have no number, those of `rhel-10` and
+/// `rhel-10-nvidia` have 10.
+fn file_names(os_stream: &str) -> Vec<String> {
+    let mut numbers = os_stream.split(|c: char| !c.is_ascii_digit());
+    let number = numbers.find_map(|text| text.parse::<u32>().ok());
+    match number {
+        None => STREAMS.map(str::to_owned).into(),
+        Some(number) if number < FIRST_NUMBERED => vec![STREAMS[0].to_owned()],
+        Some(number) => vec![format!("{}{number}", STREAMS[0])],
     }
 }
 

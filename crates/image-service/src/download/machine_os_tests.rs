@@ -5,7 +5,7 @@ use super::*;
 const IMAGE: &[u8] = b"a live image";
 
 fn search(architecture: &str, texts: &[(&str, &str)]) -> LiveImageSearch {
-    let mut search = LiveImageSearch::new(architecture);
+    let mut search = LiveImageSearch::new(architecture, "");
     for (path, text) in texts {
         let text = Bytes::from((*text).to_owned());
         search.texts.insert((*path).to_owned(), text);
@@ -78,5 +78,28 @@ fn a_missing_image_is_named_with_its_remedy() {
     search.others.insert(other.to_owned());
     let others = search.absence(&reference());
     assert!(others.contains("but /coreos/coreos-x86_64.iso"), "{others}");
-    assert!(others.contains("a release for aarch64"), "{others}");
+    assert!(others.contains("with that file for aarch64"), "{others}");
+}
+
+#[test]
+fn files_of_a_stream_are_named_by_its_generation() {
+    for (stream, expected) in [
+        ("", "coreos coreos10"),
+        ("stable", "coreos coreos10"),
+        ("rhel-9", "coreos"),
+        ("rhel-10", "coreos10"),
+        ("rhel-10-nvidia", "coreos10"),
+        ("c10s", "coreos10"),
+        ("rhel-99999999999", "coreos coreos10"),
+    ] {
+        assert_eq!(file_names(stream).join(" "), expected, "{stream}");
+    }
+    let mut search = LiveImageSearch::new("x86_64", "rhel-10");
+    let first = "coreos/coreos-x86_64.iso";
+    assert!(search.wanted().contains(first), "named when it is there");
+    assert!(!search.wanted().contains("coreos/coreos-stream.json"));
+    search.others.insert(first.to_owned());
+    let absence = search.absence(&reference());
+    let expected = "has no /coreos/coreos10-x86_64.iso, but /coreos/coreos-x86_64.iso";
+    assert!(absence.contains(expected), "{absence}");
 }

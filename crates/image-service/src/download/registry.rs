@@ -9,22 +9,24 @@ use oci_client::Client;
 use super::error::DownloadError;
 use super::image_file::ImageTarget;
 use super::{artifact, machine_os};
+use crate::catalog::CatalogImage;
 
-/// Downloads the live image of `reference` into its target, after the bytes of an earlier attempt, and syncs it.
+/// Downloads the live image of `reference` into its target, after the bytes of an earlier attempt, and syncs it. `image` says
+/// which of several it is.
 pub(super) async fn fetch(
     registries: &Client,
     reference: Reference,
-    architecture: &str,
+    image: &CatalogImage,
     target: ImageTarget<'_>,
 ) -> Result<(), DownloadError> {
-    let manifest = manifest(registries, &reference, architecture).await?;
+    let manifest = manifest(registries, &reference, &image.architecture).await?;
     let is_container = is_container(&manifest);
     let layers = match manifest.kind {
         Kind::Image { layers, .. } => layers,
         Kind::Index { .. } | Kind::Schema1 { .. } => Vec::new(),
     };
     if is_container {
-        machine_os::fetch(registries, &reference, &layers, architecture, target).await
+        machine_os::fetch(registries, &reference, &layers, image, target).await
     } else {
         artifact::fetch(registries, &reference, &layers, target).await
     }

@@ -309,6 +309,66 @@ async fn the_second_generation_is_taken_in_place_of_the_first_only() {
     is_served(&registry, &image).await;
 }
 
+/// A release with two streams in one image: the default one is populated at once, the other one when it is requested.
+#[tokio::test]
+async fn the_image_of_another_stream_is_served_by_its_version() {
+    const VERSION: &str = "10.0.1-0";
+    let registry = Registry::start().await;
+    let ((image, _), second) = (live_image(), "/coreos/coreos10-x86_64.iso");
+    let folder = data();
+    let path = folder.path().join("ten.iso");
+    let options = LiveImageOptions {
+        os_version: VERSION.to_owned(),
+        ..LiveImageOptions::default()
+    };
+    let written = testkit::iso::write(&path, &options).unwrap();
+    let ten = std::fs::read(path).unwrap();
+    let (checksum, sum) = (format!("{second}.sha256"), sha256(&ten));
+    let files = [
+        (IMAGE, &image[..]),
+        (second, &ten),
+        (&checksum, sum.as_bytes()),
+    ];
+    registry.push(&[gzip(&files)]).await;
+    let of_stream = |version: &str, os_stream: &str| OsImage {
+        version: version.to_owned(),
+        os_stream: os_stream.to_owned(),
+        ..os_image(&registry.url())
+    };
+    let mut world = world_of(&registry.url(), data(), |settings| {
+        let default = os_image("").version;
+        settings.os_images = JsonVar(vec![
+            of_stream(&default, "rhel-9"),
+            of_stream(VERSION, "rhel-10"),
+            // Its file is missing.
+            of_stream("11.0.1-0", "rhel-11"),
+        ]);
+    })
+    .await;
+    world.ready().await;
+    assert!(std::fs::read(own_file(world.data.path())).unwrap() == image);
+    let own = format!("rhcos-full-iso-{VERSION}-x86_64.iso");
+    let own = world.data.path().join(own);
+    assert!(!own.exists(), "it was not requested");
+
+    let iso = World::full_iso().replace("/4.18/", &format!("/{VERSION}/"));
+    let status = async |path: &str| world.get(path).send().await.unwrap().status();
+    let missing = iso.replace(VERSION, "11.0.1-0");
+    for path in [&missing, &iso] {
+        assert_eq!(status(path).await, 503);
+    }
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while status(&iso).await != 200 {
+        assert!(Instant::now() < deadline, "the image did not come");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(std::fs::read(&own).unwrap() == ten);
+    assert_eq!(status(&missing).await, 503);
+    assert_eq!(status("/ready").await, 200);
+    (world.base, world.written) = (ten, written);
+    assert!(world.bytes(&iso).await == world.expected_iso(""));
+}
+
 #[tokio::test]
 async fn an_image_with_another_checksum_is_not_served() {
     let registry = Registry::start().await;

@@ -188,6 +188,7 @@ pub(crate) fn os_image(url: &str) -> OsImage {
         version: OS_VERSION.to_owned(),
         sha256: String::new(),
         kind: "full-iso".to_owned(),
+        os_stream: String::new(),
     }
 }
 
