@@ -244,6 +244,7 @@ mod tests {
                 cpu_architecture: "x86_64".to_owned(),
                 url: "file:///images/live.iso".to_owned(),
                 path: Some(missing("live.iso")),
+                ..BootImage::default()
             }]),
             releases: Some(Vec::new()),
             components: Some(ComponentImages {

@@ -256,6 +256,8 @@ pub struct BootImage {
     pub openshift_version: String,
     /// Architecture.
     pub cpu_architecture: String,
+    /// Stream of its operating system; empty where its release names none.
+    pub os_stream: String,
     /// Its URL.
     pub url: String,
     /// For `file://`, its path as seen from here.

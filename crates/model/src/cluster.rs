@@ -155,6 +155,10 @@ pub struct Cluster {
     pub control_plane_count: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<LoadBalancer>,
+    /// Its nodes are of this stream of the release's operating systems, not of the default one. An addition to the peer's
+    /// API.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub os_stream: String,
 }
 
 impl Cluster {
@@ -235,6 +239,8 @@ pub struct ClusterCreateParams {
     pub control_plane_count: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<LoadBalancer>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os_stream: Option<String>,
 }
 
 /// `import-cluster-params` of the installer API.
@@ -324,6 +330,8 @@ pub struct ClusterUpdateParams {
     pub control_plane_count: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<LoadBalancer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os_stream: Option<String>,
 }
 
 /// `cluster-progress-info` of the installer API.

@@ -66,6 +66,10 @@ pub struct InfraEnv {
     /// peer's API.
     #[serde(skip_serializing_if = "is_false")]
     pub embedded_agent: bool,
+    /// The discovery image is of this stream of the release's operating systems, not of the default one. An addition to the
+    /// peer's API.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub os_stream: String,
 }
 
 /// `infra-env-create-params` of the installer API.
@@ -104,6 +108,8 @@ pub struct InfraEnvCreateParams {
     pub network_discovery_delay_seconds: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedded_agent: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os_stream: Option<String>,
 }
 
 /// `infra-env-update-params` of the installer API.
@@ -138,6 +144,8 @@ pub struct InfraEnvUpdateParams {
     pub network_discovery_delay_seconds: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedded_agent: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os_stream: Option<String>,
 }
 
 /// Part of `host_static_network_config`.

@@ -331,7 +331,6 @@ mod tests {
         }
     }
 
-    // limit: streams of a release
     #[test]
     fn malformed_streams_are_refused() {
         let many: Vec<_> = (0..=MAX_STREAMS)

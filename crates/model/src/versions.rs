@@ -18,6 +18,20 @@ pub struct OpenshiftVersion {
     pub default: bool,
     #[serde(deserialize_with = "null_as_default")]
     pub cpu_architectures: Vec<String>,
+    /// Streams of its operating system, if there are several. An addition to the peer's API.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub os_streams: Vec<OfferedOsStream>,
+}
+
+/// A stream of the operating system of a version.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfferedOsStream {
+    /// As `os_stream` of clusters and infra-envs names it; empty for a default one without a name.
+    pub name: String,
+    /// Whether it is taken where none is chosen.
+    #[serde(skip_serializing_if = "is_false")]
+    pub default: bool,
 }
 
 /// `release-image` of the installer API.

@@ -69,6 +69,19 @@ pub(crate) fn offer() -> Offer {
     }
 }
 
+/// The same, with a second stream for 4.16 on x86_64.
+pub(crate) fn offer_of_streams() -> Offer {
+    let mut offer = offer();
+    offer.os_images[0].os_stream = "rhel-9".to_owned();
+    let ten = OsImage {
+        version: "10.0".to_owned(),
+        os_stream: "rhel-10".to_owned(),
+        ..offer.os_images[0].clone()
+    };
+    offer.os_images.push(ten);
+    offer
+}
+
 pub(crate) fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }

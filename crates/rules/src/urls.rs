@@ -2,7 +2,7 @@
 
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::infra_env::{ImageType, InfraEnv};
-use model::versions::{CpuArchitecture, OsImage};
+use model::versions::CpuArchitecture;
 
 /// Path under which every operation of the API lives.
 pub const API_BASE: &str = "/api/assisted-install";
@@ -26,12 +26,21 @@ pub enum ImageAddress<'a> {
     ByToken(&'a str),
 }
 
+/// An OS image in URLs of image services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OsImageName<'a> {
+    /// Version of the platform, or of the operating system.
+    pub version: &'a str,
+    /// Its architecture.
+    pub architecture: CpuArchitecture,
+}
+
 /// Download URL of an infra-env's discovery image.
 /// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, generateShortImageDownloadURL.
 pub fn download_url(
     image_service: &str,
     address: ImageAddress<'_>,
-    os_image: &OsImage,
+    os_image: OsImageName<'_>,
     kind: ImageType,
 ) -> String {
     let base = image_service.trim_end_matches('/');
@@ -47,7 +56,7 @@ pub fn download_url(
     };
     format!(
         "{base}/{infra_env}/{}/{}/{file}",
-        os_image.openshift_version, os_image.cpu_architecture
+        os_image.version, os_image.architecture
     )
 }
 
@@ -66,11 +75,13 @@ pub struct BootArtifacts {
 pub fn boot_artifacts(
     image_service: &str,
     infra_env: &InfraEnv,
-    os_image: &OsImage,
+    os_image: OsImageName<'_>,
 ) -> BootArtifacts {
     let base = image_service.trim_end_matches('/');
-    let version = &os_image.openshift_version;
-    let architecture: CpuArchitecture = os_image.cpu_architecture;
+    let OsImageName {
+        version,
+        architecture,
+    } = os_image;
     let query = format!("version={version}&arch={architecture}");
     BootArtifacts {
         kernel: format!("{base}/boot-artifacts/kernel?{query}"),
@@ -100,16 +111,15 @@ mod tests {
 
     #[test]
     fn the_image_url_names_version_and_architecture() {
-        let os_image = OsImage {
-            openshift_version: "4.16".to_owned(),
-            cpu_architecture: CpuArchitecture::Arm64,
-            ..OsImage::default()
+        let os_image = OsImageName {
+            version: "4.16",
+            architecture: CpuArchitecture::Arm64,
         };
         let url = |address| {
             download_url(
                 "http://images:8888/",
                 address,
-                &os_image,
+                os_image,
                 ImageType::MinimalIso,
             )
         };
@@ -121,7 +131,7 @@ mod tests {
             url(ImageAddress::ByApiKey("a.b.c")),
             "http://images:8888/byapikey/a.b.c/4.16/arm64/minimal.iso"
         );
-        let artifacts = boot_artifacts("http://images:8888", &InfraEnv::default(), &os_image);
+        let artifacts = boot_artifacts("http://images:8888", &InfraEnv::default(), os_image);
         assert_eq!(
             artifacts.initrd,
             "http://images:8888/images/00000000-0000-0000-0000-000000000000/pxe-initrd?version=4.16&arch=arm64"

@@ -174,11 +174,32 @@ pub async fn publish_payload(
     version: &str,
     images: &[(&str, &str)],
 ) -> Result<String, Error> {
+    let stream = stream(&format!("418.94.{version}")).to_string();
+    let boot_images = json!({ "releaseVersion": version, "stream": stream });
+    publish_payload_with(client, release, version, images, &boot_images).await
+}
+
+/// Metadata of a stream whose operating system has this version.
+pub fn stream(version: &str) -> Value {
+    let metal = json!({ "release": version, "formats": {} });
+    json!({ "architectures": { "x86_64": { "artifacts": { "metal": metal } } } })
+}
+
+/// [`publish_payload`] with other data in the ConfigMap of its boot images.
+///
+/// Errors: those of the client.
+pub async fn publish_payload_with(
+    client: &Client,
+    release: &str,
+    version: &str,
+    images: &[(&str, &str)],
+    boot_images: &Value,
+) -> Result<String, Error> {
     let labels =
         json!({ "io.openshift.release": version, "io.openshift.release.base-image-digest": "" });
     let layers = [
         base()?,
-        payload(version, &image_references(version, images))?,
+        payload(version, &image_references(version, images), boot_images)?,
     ];
     image::push(client, release, &layers, labels).await
 }
@@ -212,7 +233,7 @@ fn base() -> Result<LayerFile, Error> {
     LayerFile::of(vec![LayerEntry::file("etc/os-release", text)])
 }
 
-fn payload(version: &str, references: &Value) -> Result<LayerFile, Error> {
+fn payload(version: &str, references: &Value, boot_images: &Value) -> Result<LayerFile, Error> {
     let metadata = json!({
         "kind": "cincinnati-metadata-v0",
         "version": version,
@@ -223,14 +244,15 @@ fn payload(version: &str, references: &Value) -> Result<LayerFile, Error> {
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: machine-config-osimageurl\n  \
          namespace: openshift-machine-config-operator\ndata:\n  releaseVersion: {version}\n"
     );
-    let metal = json!({ "release": format!("418.94.{version}"), "formats": {} });
-    let stream = json!({ "architectures": { "x86_64": { "artifacts": { "metal": metal } } } });
-    let boot_images = format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: coreos-bootimages\n  \
-         namespace: openshift-machine-config-operator\ndata:\n  releaseVersion: {version}\n  stream: '{stream}'\n"
-    );
+    let metadata_of = json!({
+        "name": "coreos-bootimages", "namespace": "openshift-machine-config-operator",
+    });
+    // JSON is YAML, too.
+    let boot_images = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata_of, "data": boot_images,
+    });
     LayerFile::of(vec![
-        LayerEntry::file(BOOT_IMAGES, boot_images.as_bytes()),
+        LayerEntry::file(BOOT_IMAGES, boot_images.to_string().as_bytes()),
         LayerEntry::file(
             "release-manifests/image-references",
             references.to_string().as_bytes(),

@@ -125,7 +125,8 @@ fn unsigned_boot_artifacts(
         .cpu_architecture
         .unwrap_or(CpuArchitecture::X86_64);
     let offer = offer.get();
-    let image = rules::versions::find_os_image(&offer.os_images, version, architecture)?;
+    let stream = &infra_env.os_stream;
+    let image = rules::versions::find_os_image(&offer.os_images, version, architecture, stream)?;
     let url = &offer.image_service_url;
-    Ok(rules::urls::boot_artifacts(url, infra_env, image))
+    Ok(rules::urls::boot_artifacts(url, infra_env, image.name()))
 }

@@ -187,6 +187,7 @@ fn boot_image(image: &model::versions::OsImage) -> Option<BootImage> {
     Some(BootImage {
         openshift_version: image.openshift_version.clone(),
         cpu_architecture: image.cpu_architecture.as_str().to_owned(),
+        os_stream: image.os_stream.clone(),
         url: image.url.clone(),
         path,
     })

@@ -77,7 +77,8 @@ impl InfraEnvTokens {
     ) -> Result<(), Error> {
         let version = Some(infra_env.openshift_version.as_str()).filter(|text| !text.is_empty());
         let architecture = infra_env.cpu_architecture.unwrap_or_default();
-        let image = rules::versions::find_os_image(&offer.os_images, version, architecture);
+        let stream = &infra_env.os_stream;
+        let image = rules::versions::find_os_image(&offer.os_images, version, architecture, stream);
         let Ok(image) = image else {
             return Ok(());
         };
@@ -95,7 +96,7 @@ impl InfraEnvTokens {
         infra_env.download_url = rules::urls::download_url(
             &offer.image_service_url,
             address.unwrap_or(ImageAddress::ById(infra_env.id)),
-            image,
+            image.name(),
             infra_env.r#type,
         );
         Ok(())

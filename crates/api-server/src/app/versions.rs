@@ -11,7 +11,10 @@ use crate::settings::Settings;
 /// Installable versions: those of the release images, and those of the setting PLATFORM_VERSIONS.
 pub(crate) fn versions(offer: &Offer, query: &Query) -> BTreeMap<String, OpenshiftVersion> {
     let mut versions = rules::versions::listing(&offer.releases, &offer.os_images, query);
-    for (selector, version) in offer.listed_platform_versions() {
+    for (selector, mut version) in offer.listed_platform_versions() {
+        let (images, architectures) = (&offer.os_images, &version.cpu_architectures);
+        version.os_streams =
+            rules::versions::os_streams(images, &version.display_name, architectures);
         let matches = query.version.as_ref().is_none_or(|part| {
             selector.contains(part.as_str()) || version.display_name.contains(part.as_str())
         });

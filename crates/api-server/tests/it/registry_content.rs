@@ -151,6 +151,83 @@ async fn complete_releases_of_the_registry_are_on_offer() {
     until_versions(&server, &["4.18.7", "4.18.9"]).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_of_several_streams_boots_and_installs_each() {
+    let registry = SiteRegistry::start().await;
+    let [nine, ten] = ["9.6.1-0", "10.0.1-0"].map(testkit::release::stream);
+    let streams = json!({ "rhel-9": nine, "rhel-10": ten }).to_string();
+    let both = json!({ "stream": nine.to_string(), "streams": streams });
+    registry.publish_streams("4.22.1", &both).await;
+    let okd = json!({ "streams": json!({ "": ten }).to_string() });
+    registry.publish_streams("5.0.1", &okd).await;
+    let truncated = json!({ "stream": nine.to_string(), "streams": &streams[..streams.len() / 2] });
+    registry.publish_streams("4.22.2", &truncated).await;
+    let server = Server::with(reading(&registry)).await;
+    until_versions(&server, &["4.22.1", "5.0.1"]).await;
+    let report = server.get("/v2/doctor").await.expect(200);
+    let broken = registry.release("4.22.2");
+    let broken = finding(&report, &format!("registry-content:{broken}"));
+    assert!(
+        broken["finding"].as_str().unwrap().contains("streams: EOF"),
+        "{broken}"
+    );
+
+    let versions = server.get("/v2/openshift-versions").await.expect(200);
+    let expected = json!([{ "name": "rhel-9", "default": true }, { "name": "rhel-10" }]);
+    assert_eq!(versions["4.22.1"]["os_streams"], expected);
+    assert_eq!(versions["5.0.1"].get("os_streams"), None);
+    let images = Server::send(server.client.get(format!("{}/os-images", server.url))).await;
+    let images = images.expect(200);
+    let shown = images.as_array().unwrap().iter();
+    let shown: Vec<_> = shown.map(|it| [&it["version"], &it["os_stream"]]).collect();
+    let named = |version: &str, stream: &str| [json!(version), json!(stream)];
+    let expected = [
+        named("9.6.1-0", "rhel-9"),
+        named("10.0.1-0", "rhel-10"),
+        [json!("10.0.1-0"), Value::Null],
+    ];
+    assert_eq!(json!(shown), json!(expected));
+
+    let refused = merged(
+        cluster_params(),
+        json!({ "openshift_version": "4.22", "os_stream": "rhel-11" }),
+    );
+    let refused = server.post("/v2/clusters", &refused).await.expect(400);
+    let reason = refused["reason"].as_str().unwrap();
+    assert!(reason.contains("[rhel-9, rhel-10]"), "{reason}");
+    let cluster = server
+        .cluster(json!({ "openshift_version": "4.22", "os_stream": "rhel-10" }))
+        .await;
+    let config = server
+        .get(&format!("/v2/clusters/{cluster}/install-config"))
+        .await
+        .expect(200);
+    let config: Value = serde_json::from_str(config.as_str().unwrap()).unwrap();
+    assert_eq!(config["osImageStream"], "rhel-10");
+
+    let params = json!({ "name": "env", "cluster_id": cluster, "pull_secret": cluster_params()["pull_secret"] });
+    let made = server.post("/v2/infra-envs", &params).await.expect(201);
+    let path = format!("/v2/infra-envs/{}", made["id"].as_str().unwrap());
+    let record = server.get(&path).await.expect(200);
+    let url = |record: &Value| record["download_url"].as_str().unwrap().to_owned();
+    assert_eq!(record["os_stream"], "rhel-10");
+    assert!(url(&record).contains("/10.0.1-0/x86_64/"), "{record}");
+    let script = format!("{path}/downloads/files?file_name=ipxe-script");
+    let script = server
+        .request(reqwest::Method::GET, &script)
+        .send()
+        .await
+        .unwrap();
+    let script = script.text().await.unwrap();
+    assert!(script.contains("version=10.0.1-0&arch=x86_64"), "{script}");
+    let record = server
+        .patch(&path, &json!({ "os_stream": "rhel-9" }))
+        .await
+        .expect(201);
+    assert_eq!(record.get("os_stream"), None);
+    assert!(url(&record).contains("/4.22/x86_64/"), "{record}");
+}
+
 /// After an empty list, image services would remove their files.
 #[tokio::test(flavor = "multi_thread")]
 async fn image_services_wait_for_the_first_reading() {

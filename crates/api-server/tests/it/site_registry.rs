@@ -5,7 +5,7 @@ use api_server::settings::ReleaseImages;
 use model::release_payload::COMPONENTS;
 use oci_client::{Client, ClientOptions};
 use registry::HttpAddr;
-use serde_json::json;
+use serde_json::{Value, json};
 use service::CancellationToken;
 use service::server::Running;
 use service::settings::Setting as _;
@@ -108,14 +108,33 @@ impl SiteRegistry {
     }
 
     async fn publish_payload(&self, version: &str, names: &[&str], image: impl Fn(&str) -> String) {
+        let stream = testkit::release::stream(&format!("418.94.{version}"));
+        let data = json!({ "stream": stream.to_string() });
+        self.publish_data(version, names, image, &data).await;
+    }
+
+    /// Publishes a whole release with this data in the ConfigMap of its boot images.
+    pub(crate) async fn publish_streams(&self, version: &str, data: &Value) {
+        let image = |name: &str| self.component(version, name);
+        self.publish_data(version, &all(), image, data).await;
+        self.publish_components(version, &all()).await;
+    }
+
+    async fn publish_data(
+        &self,
+        version: &str,
+        names: &[&str],
+        image: impl Fn(&str) -> String,
+        data: &Value,
+    ) {
         let names = NEEDED.iter().chain(names);
         let images: Vec<_> = names.map(|name| (*name, image(name))).collect();
         let images: Vec<_> = images
             .iter()
             .map(|(name, it)| (*name, it.as_str()))
             .collect();
-        let release = self.release(version);
-        testkit::release::publish_payload(&Self::client(), &release, version, &images)
+        let (client, release) = (Self::client(), self.release(version));
+        testkit::release::publish_payload_with(&client, &release, version, &images, data)
             .await
             .unwrap();
     }

@@ -233,7 +233,13 @@ pub(super) async fn boot_images(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
         )];
     }
     let client = ImageAccess::of(&site);
-    let name = |one: &BootImage| format!("{}/{}", one.openshift_version, one.cpu_architecture);
+    let name = |one: &BootImage| {
+        let name = format!("{}/{}", one.openshift_version, one.cpu_architecture);
+        match one.os_stream.as_str() {
+            "" => name,
+            stream => format!("{name}/{stream}"),
+        }
+    };
     let subjects = images.iter().map(|one| (name(one), one)).collect();
     each(subjects, REMEDY, |name, image| {
         let (client, ca) = (&client, site.ca_pem.as_deref());
@@ -338,6 +344,7 @@ mod tests {
                 cpu_architecture: "x86_64".to_owned(),
                 url: "file:///images/live.iso".to_owned(),
                 path: Some(path.clone()),
+                ..BootImage::default()
             }]),
             ..SiteFacts::default()
         });

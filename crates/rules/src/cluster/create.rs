@@ -5,6 +5,7 @@ mod context;
 mod day2;
 mod infra_env;
 
+pub(crate) use cluster::other_stream;
 pub use cluster::{cluster, default_config};
 pub use context::CreateContext;
 pub use day2::{disconnected_cluster, imported_cluster};

@@ -87,6 +87,9 @@ pub fn build(snapshot: &Snapshot, ctx: &InstallConfigContext<'_>) -> Result<Valu
     if !ctx.mirrors.is_empty() {
         put(mirrors_member(cluster), mirrors(ctx.mirrors));
     }
+    if !cluster.os_stream.is_empty() {
+        put("osImageStream", json!(cluster.os_stream));
+    }
     if needs_preview(cluster, &roles) {
         put("featureSet", json!("TechPreviewNoUpgrade"));
     }
@@ -297,7 +300,8 @@ fn mirrors(list: &[ImageMirror]) -> Value {
         .collect()
 }
 
-/// Clusters with an arbiter at 4.19, and those of two fenced nodes before 4.22, are previews.
+/// Clusters with an arbiter at 4.19, those of two fenced nodes before 4.22, and those of another stream than the default one
+/// before 5.0, are previews. Source: openshift/installer, pkg/types/validation/featuregates.go.
 fn needs_preview(cluster: &Cluster, roles: &Roles<'_>) -> bool {
     let is_4_19 = cluster
         .openshift_version
@@ -309,7 +313,9 @@ fn needs_preview(cluster: &Cluster, roles: &Roles<'_>) -> bool {
             .masters
             .iter()
             .any(|host| !host.record.fencing_credentials.is_empty());
+    let before_5 = !at_least(&cluster.openshift_version, 5, 0);
     (is_4_19 && !roles.arbiters.is_empty())
+        || (before_5 && !cluster.os_stream.is_empty())
         || (fenced && !at_least(&cluster.openshift_version, 4, 22))
 }
 

@@ -49,6 +49,26 @@ fn a_single_node_has_no_disk_before_its_host_is_known() {
 }
 
 #[test]
+fn another_stream_is_a_preview_before_5() {
+    let mut snapshot = samples::snapshot();
+    for (version, stream, expected) in [
+        ("4.22.1", "", [Value::Null, Value::Null]),
+        (
+            "4.22.1",
+            "rhel-10",
+            [json!("rhel-10"), json!("TechPreviewNoUpgrade")],
+        ),
+        ("5.0.0", "rhel-9", [json!("rhel-9"), Value::Null]),
+    ] {
+        snapshot.cluster.openshift_version = version.to_owned();
+        snapshot.cluster.os_stream = stream.to_owned();
+        let config = config(&snapshot, &[], &[]).unwrap();
+        let found = ["osImageStream", "featureSet"].map(|name| config[name].clone());
+        assert_eq!(found, expected, "{version} {stream}");
+    }
+}
+
+#[test]
 fn older_versions_use_older_names() {
     let mut snapshot = samples::snapshot();
     snapshot.cluster.openshift_version = "4.11.9".to_owned();

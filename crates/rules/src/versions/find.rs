@@ -4,6 +4,7 @@ use model::Error;
 use model::versions::{CpuArchitecture, OsImage, ReleaseImage, ReleaseSupportLevel};
 
 use super::number::Number;
+use crate::urls::OsImageName;
 
 /// The spelling that records carry: `aarch64` is `arm64`.
 pub fn architecture(given: CpuArchitecture) -> CpuArchitecture {
@@ -138,16 +139,72 @@ fn offered(images: &[ReleaseImage]) -> String {
     list.join(", ")
 }
 
-/// The OS image to boot for a version: the same version, else its minor release, else the newest of that minor
-/// release; without a version the newest of all.
+/// An OS image to boot.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundOsImage<'a> {
+    /// Its entry.
+    pub image: &'a OsImage,
+    /// Its stream, if that is not the default one of its version; else empty.
+    pub other_stream: &'a str,
+}
+
+impl<'a> FoundOsImage<'a> {
+    /// Its name in URLs: image services find the image of another stream by the version of its operating system.
+    pub fn name(&self) -> OsImageName<'a> {
+        let version = if self.other_stream.is_empty() {
+            &self.image.openshift_version
+        } else {
+            &self.image.version
+        };
+        OsImageName {
+            version,
+            architecture: self.image.cpu_architecture,
+        }
+    }
+}
+
+/// The OS image to boot for a version and a stream; without a stream, that of the default one.
 ///
-/// Errors: `Invalid` on `openshift_version` or `cpu_architecture`.
-/// Source: assisted-service, internal/versions/osimages.go, GetOsImageOrLatest.
+/// Errors: `Invalid` on `openshift_version`, `cpu_architecture` or `os_stream`.
 pub fn find_os_image<'a>(
     images: &'a [OsImage],
     version: Option<&str>,
     wanted: CpuArchitecture,
-) -> Result<&'a OsImage, Error> {
+    os_stream: &str,
+) -> Result<FoundOsImage<'a>, Error> {
+    let streams = find_streams(images, version, wanted)?;
+    let position = match os_stream {
+        "" => Some(0),
+        name => streams.iter().position(|image| image.os_stream == name),
+    };
+    let found = position.and_then(|position| Some((position, *streams.get(position)?)));
+    let Some((position, image)) = found else {
+        let names = streams.iter().map(|image| image.os_stream.as_str());
+        let names: Vec<_> = names.filter(|name| !name.is_empty()).collect();
+        let (names, version) = (names.join(", "), &streams[0].openshift_version);
+        let reason = format!(
+            "{os_stream:?} is no stream of {version} on {wanted}: choose one of [{names}], or none for the default one"
+        );
+        return Err(Error::invalid("os_stream", reason));
+    };
+    let other_stream = if position == 0 { "" } else { &image.os_stream };
+    Ok(FoundOsImage {
+        image,
+        other_stream,
+    })
+}
+
+/// The OS images to boot for a version, one for each stream, that of the default one first: those of the same version, else
+/// of its minor release, else of the newest of that minor release; without a version of the newest of all. There is one at
+/// least.
+///
+/// Errors: `Invalid` on `openshift_version` or `cpu_architecture`.
+/// Source: assisted-service, internal/versions/osimages.go, GetOsImageOrLatest.
+pub(super) fn find_streams<'a>(
+    images: &'a [OsImage],
+    version: Option<&str>,
+    wanted: CpuArchitecture,
+) -> Result<Vec<&'a OsImage>, Error> {
     let wanted = architecture(wanted);
     let mut usable: Vec<(&OsImage, Number)> = images
         .iter()
@@ -164,8 +221,9 @@ pub fn find_os_image<'a>(
         ));
     }
     let Some(version) = version.filter(|version| !version.is_empty()) else {
-        return newest(&usable, |_| true)
-            .ok_or_else(|| Error::invalid("cpu_architecture", "no OS image"));
+        let newest = newest(&usable, |_| true);
+        let newest = newest.ok_or_else(|| Error::invalid("cpu_architecture", "no OS image"))?;
+        return Ok(streams_beside(images, newest));
     };
     let number: Number = parse("openshift_version", version)?;
     let exact = |candidate: &Number| {
@@ -173,26 +231,38 @@ pub fn find_os_image<'a>(
             && candidate.patch == number.patch
             && candidate.pre == number.pre
     };
-    newest(&usable, exact)
+    let found = newest(&usable, exact)
         .or_else(|| {
             newest(&usable, |candidate| {
                 candidate.same_minor(&number) && candidate.patch.is_none()
             })
         })
-        .or_else(|| newest(&usable, |candidate| candidate.same_minor(&number)))
-        .ok_or_else(|| {
-            let list: Vec<&str> = usable
-                .iter()
-                .map(|(image, _)| image.openshift_version.as_str())
-                .collect();
-            Error::invalid(
-                "openshift_version",
-                format!(
-                    "no OS image for {version:?} on {wanted}: OS_IMAGES offers [{}]",
-                    list.join(", ")
-                ),
-            )
-        })
+        .or_else(|| newest(&usable, |candidate| candidate.same_minor(&number)));
+    let found = found.ok_or_else(|| {
+        let mut list: Vec<&str> = usable
+            .iter()
+            .map(|(image, _)| image.openshift_version.as_str())
+            .collect();
+        // One entry for each stream.
+        list.dedup();
+        Error::invalid(
+            "openshift_version",
+            format!(
+                "no OS image for {version:?} on {wanted}: OS_IMAGES offers [{}]",
+                list.join(", ")
+            ),
+        )
+    })?;
+    Ok(streams_beside(images, found))
+}
+
+/// All OS images of the version and the architecture of `image`, in their order.
+fn streams_beside<'a>(images: &'a [OsImage], image: &OsImage) -> Vec<&'a OsImage> {
+    let is_beside = |other: &&OsImage| {
+        other.openshift_version == image.openshift_version
+            && architecture(other.cpu_architecture) == architecture(image.cpu_architecture)
+    };
+    images.iter().filter(is_beside).collect()
 }
 
 fn newest<'a>(
@@ -313,10 +383,48 @@ mod tests {
             (None, "4.17.1"),
             (Some(""), "4.17.1"),
         ] {
-            let found = find_os_image(&images, version, X86_64).unwrap();
-            assert_eq!(found.openshift_version, expected, "{version:?}");
+            let found = find_os_image(&images, version, X86_64, "").unwrap();
+            assert_eq!(found.image.openshift_version, expected, "{version:?}");
         }
-        assert!(find_os_image(&images, Some("4.12"), X86_64).is_err());
-        assert!(find_os_image(&images, None, Arm64).is_err());
+        assert!(find_os_image(&images, Some("4.12"), X86_64, "").is_err());
+        assert!(find_os_image(&images, None, Arm64, "").is_err());
+    }
+
+    #[test]
+    fn a_stream_is_found_by_its_name_and_the_first_one_is_the_default() {
+        let os = |platform: &str, os_stream: &str, version: &str| OsImage {
+            openshift_version: platform.to_owned(),
+            cpu_architecture: X86_64,
+            version: version.to_owned(),
+            os_stream: os_stream.to_owned(),
+            ..OsImage::default()
+        };
+        let images = [
+            os("4.22", "rhel-9", "9.6"),
+            os("4.22", "rhel-10", "10.0"),
+            os("4.21", "", "9.4"),
+        ];
+        let found = |version: &str, os_stream: &str| {
+            let found = find_os_image(&images, Some(version), X86_64, os_stream);
+            let found = found.map_err(|error| error.to_string())?;
+            Ok::<_, String>(format!("{} {}", found.name().version, found.other_stream))
+        };
+        for (version, os_stream, expected) in [
+            ("4.22.1", "", "4.22 "),
+            ("4.22.1", "rhel-9", "4.22 "),
+            ("4.22.1", "rhel-10", "10.0 rhel-10"),
+            ("", "rhel-10", "10.0 rhel-10"),
+            ("4.21.1", "", "4.21 "),
+        ] {
+            assert_eq!(
+                found(version, os_stream).unwrap(),
+                expected,
+                "{version} {os_stream}"
+            );
+        }
+        let refused = found("4.22.1", "rhel-11").unwrap_err();
+        assert!(refused.starts_with("os_stream: \"rhel-11\""), "{refused}");
+        assert!(refused.contains("one of [rhel-9, rhel-10]"), "{refused}");
+        assert!(found("4.21.1", "rhel-9").is_err());
     }
 }

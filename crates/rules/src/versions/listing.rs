@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use model::versions::{
-    CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage, ReleaseSupportLevel,
+    CpuArchitecture, OfferedOsStream, OpenshiftVersion, OsImage, ReleaseImage, ReleaseSupportLevel,
 };
 
-use super::find::{architecture, find_os_image, listed_version};
+use super::find::{architecture, find_streams, listed_version};
 use super::number::Number;
 
 /// Filters of the listing.
@@ -46,6 +46,7 @@ pub fn listing(
                 support_level: support_level(image, &number),
                 default: false,
                 cpu_architectures: Vec::new(),
+                os_streams: os_streams(os_images, &image.version, &architectures),
             });
         entry.default |= image.default;
         for architecture in architectures {
@@ -65,9 +66,32 @@ fn bootable(image: &ReleaseImage, os_images: &[OsImage]) -> Vec<String> {
         .cpu_architectures
         .iter()
         .filter_map(|name| name.parse::<CpuArchitecture>().ok().map(architecture))
-        .filter(|wanted| find_os_image(os_images, Some(&image.version), *wanted).is_ok())
+        .filter(|wanted| find_streams(os_images, Some(&image.version), *wanted).is_ok())
         .map(|wanted| wanted.to_string())
         .collect()
+}
+
+/// The streams of a version for any of these architectures, the default one first; none, if there is only one.
+pub fn os_streams(
+    os_images: &[OsImage],
+    version: &str,
+    architectures: &[String],
+) -> Vec<OfferedOsStream> {
+    let parsed = architectures.iter().filter_map(|name| name.parse().ok());
+    let found = parsed.filter_map(|wanted| find_streams(os_images, Some(version), wanted).ok());
+    let mut streams: Vec<OfferedOsStream> = Vec::new();
+    for image in found.flatten() {
+        if streams.iter().all(|known| known.name != image.os_stream) {
+            streams.push(OfferedOsStream {
+                name: image.os_stream.clone(),
+                default: streams.is_empty(),
+            });
+        }
+    }
+    if streams.len() < 2 {
+        streams.clear();
+    }
+    streams
 }
 
 fn support_level(image: &ReleaseImage, number: &Number) -> ReleaseSupportLevel {
@@ -163,6 +187,24 @@ mod tests {
           }
         }
         "#);
+    }
+
+    #[test]
+    fn streams_are_listed_if_there_are_several() {
+        let (_, os_images) = fixtures();
+        let mut nine = os_images[0].clone();
+        let architectures = ["arm64", "x86_64"].map(str::to_owned);
+        assert!(os_streams(&[nine.clone()], "4.16.3", &architectures).is_empty());
+        nine.os_stream = "rhel-9".to_owned();
+        let ten = OsImage {
+            os_stream: "rhel-10".to_owned(),
+            ..nine.clone()
+        };
+        let streams = os_streams(&[nine, ten], "4.16.3", &architectures);
+        let streams = serde_json::to_value(streams).unwrap();
+        let expected =
+            serde_json::json!([{"name": "rhel-9", "default": true}, {"name": "rhel-10"}]);
+        assert_eq!(streams, expected);
     }
 
     #[test]

@@ -77,6 +77,10 @@ pub fn load_os_images(json: &str) -> Result<Vec<OsImage>, Error> {
                 "is missing: set the location of the ISO",
             ));
         }
+        if image.version.is_empty() && !image.os_stream.is_empty() {
+            let reason = "is missing: image services distinguish streams by the version of their operating system";
+            return Err(entry(NAME, index, "version", reason));
+        }
     }
     Ok(images)
 }

@@ -98,6 +98,7 @@ impl SettingsFile {
             path: image.url.strip_prefix("file://").map(&own_path),
             cpu_architecture: image.cpu_architecture.as_str().to_owned(),
             openshift_version: image.openshift_version,
+            os_stream: image.os_stream,
             url: image.url,
         };
         if listed.is_empty() && self.has_content_registry() {

@@ -20,7 +20,7 @@ use crate::input;
 use crate::network::networking;
 use crate::operators::{self, OperatorRequest};
 use crate::urls;
-use crate::versions::ResolvedRelease;
+use crate::versions::{ResolvedRelease, find_os_image};
 
 /// Timeout of the console and the version operator. Units: seconds.
 const BUILTIN_OPERATOR_TIMEOUT_S: i64 = 3600;
@@ -92,6 +92,9 @@ pub fn cluster(
     };
     operators::select(&mut cluster, operators)?;
     set_networks(&mut cluster, &params)?;
+    if let Some(stream) = &params.os_stream {
+        cluster.os_stream = other_stream(&cluster, ctx.offer, stream)?;
+    }
     let disk_encryption = input::disk_encryption(
         params.disk_encryption.as_ref(),
         ctx.policy.disk_encryption_support,
@@ -102,6 +105,27 @@ pub fn cluster(
     networking::complete_and_check(&mut cluster, None, ctx.policy, 0)?;
     operators::check_compatibility(&cluster, &BTreeSet::new())?;
     Ok(cluster)
+}
+
+/// The stream of a cluster that is chosen by its name, unless it is the default one: a release for several architectures has
+/// those of any.
+///
+/// Errors: `Invalid` on `os_stream` – its version has no such stream.
+pub(crate) fn other_stream(cluster: &Cluster, offer: &Offer, name: &str) -> Result<String, Error> {
+    if name.is_empty() {
+        return Ok(String::new());
+    }
+    let version = Some(cluster.openshift_version.as_str());
+    let find = |architecture| find_os_image(&offer.os_images, version, architecture, name);
+    let own = cluster.cpu_architecture.unwrap_or_default();
+    let found = if own == CpuArchitecture::Multi {
+        let mut images = offer.os_images.iter().map(|image| image.cpu_architecture);
+        let found = images.find_map(|architecture| find(architecture).ok());
+        found.map_or_else(|| find(CpuArchitecture::X86_64), Ok)
+    } else {
+        find(own)
+    };
+    Ok(found?.other_stream.to_owned())
 }
 
 fn find_release(params: &ClusterCreateParams, offer: &Offer) -> Result<ResolvedRelease, Error> {

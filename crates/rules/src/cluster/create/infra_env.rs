@@ -15,7 +15,7 @@ use crate::event::NewEvent;
 use crate::input;
 use crate::operators;
 use crate::urls;
-use crate::versions::{architecture, find_os_image};
+use crate::versions::{FoundOsImage, architecture, find_os_image};
 
 /// A new infra-env's record; the context holds the cluster that the parameters name.
 ///
@@ -58,10 +58,9 @@ pub fn infra_env(
     if let Some(cluster) = ctx.cluster {
         operators::check_compatibility(cluster, &BTreeSet::from([wanted]))?;
     }
-    let version = requested_version(&params.openshift_version, ctx.cluster);
-    let os_image = find_os_image(&ctx.offer.os_images, version.as_deref(), wanted)?;
+    let os_image = requested_image(&params, ctx, wanted)?;
     let proxy = params.proxy.unwrap_or_default();
-    input::proxy(&proxy, &os_image.openshift_version)?;
+    input::proxy(&proxy, &os_image.image.openshift_version)?;
 
     let id = InfraEnvId(ctx.id);
     let mut infra_env = InfraEnv {
@@ -69,7 +68,8 @@ pub fn infra_env(
         id,
         href: urls::infra_env(id),
         name: params.name,
-        openshift_version: os_image.openshift_version.clone(),
+        openshift_version: os_image.image.openshift_version.clone(),
+        os_stream: os_image.other_stream.to_owned(),
         cpu_architecture: Some(wanted),
         proxy: Some(proxy),
         additional_ntp_sources: additional,
@@ -102,7 +102,7 @@ pub fn infra_env(
     infra_env.download_url = urls::download_url(
         &ctx.offer.image_service_url,
         address,
-        os_image,
+        os_image.name(),
         infra_env.r#type,
     );
     Ok(infra_env)
@@ -134,6 +134,22 @@ fn requested_architecture(
             &format!("does not fit the cluster, whose architecture is {of_cluster}"),
         )),
         _ => Ok(wanted),
+    }
+}
+
+/// The image of the requested version and stream, or of the cluster's; the version of an infra-env may lack that stream.
+fn requested_image<'a>(
+    params: &InfraEnvCreateParams,
+    ctx: &CreateContext<'a>,
+    wanted: CpuArchitecture,
+) -> Result<FoundOsImage<'a>, Error> {
+    let version = requested_version(&params.openshift_version, ctx.cluster);
+    let find =
+        |stream: &str| find_os_image(&ctx.offer.os_images, version.as_deref(), wanted, stream);
+    match (&params.os_stream, ctx.cluster) {
+        (Some(stream), _) => find(stream),
+        (None, Some(cluster)) => find(&cluster.os_stream).or_else(|_| find("")),
+        (None, None) => find(""),
     }
 }
 

@@ -334,6 +334,72 @@ fn infra(
 }
 
 #[test]
+fn streams_are_chosen_by_name_and_the_default_one_is_none() {
+    let (offer, policy) = (samples::offer_of_streams(), InstallationPolicy::default());
+    let ctx = CreateContext {
+        id: samples::id(2),
+        offer: &offer,
+        policy: &policy,
+        cluster: None,
+    };
+    let stream = |version: &str, architecture, name: &str| {
+        let params = ClusterCreateParams {
+            openshift_version: version.to_owned(),
+            cpu_architecture: Some(architecture),
+            os_stream: Some(name.to_owned()),
+            ..samples::params()
+        };
+        cluster(params, &ctx, samples::now()).map_err(|error| error.to_string())
+    };
+    let x86 = CpuArchitecture::X86_64;
+    for (architecture, name, expected) in [
+        (x86, "", ""),
+        (x86, "rhel-9", ""),
+        (x86, "rhel-10", "rhel-10"),
+        (CpuArchitecture::Multi, "rhel-10", "rhel-10"),
+    ] {
+        let found = stream("4.16", architecture, name).unwrap();
+        assert_eq!(found.os_stream, expected, "{architecture} {name}");
+    }
+    for (version, architecture) in [("4.16", CpuArchitecture::Arm64), ("4.19", x86)] {
+        let refused = stream(version, architecture, "rhel-10").unwrap_err();
+        assert!(refused.starts_with("os_stream: "), "{refused}");
+    }
+    let refused = stream("4.16", CpuArchitecture::Multi, "rhel-11").unwrap_err();
+    assert!(refused.contains("[rhel-9, rhel-10]"), "{refused}");
+
+    // An infra-env takes that of its cluster, unless it has its own, or an image of another version.
+    let bound = stream("4.16", x86, "rhel-10").unwrap();
+    let ctx = CreateContext {
+        cluster: Some(&bound),
+        ..ctx
+    };
+    for (version, own, expected) in [
+        ("", None, ("rhel-10", "/10.0/x86_64/full.iso")),
+        ("", Some("rhel-10"), ("rhel-10", "/10.0/x86_64/full.iso")),
+        ("", Some(""), ("", "/4.16/x86_64/full.iso")),
+        ("", Some("rhel-9"), ("", "/4.16/x86_64/full.iso")),
+        ("4.19", None, ("", "/4.19/x86_64/full.iso")),
+    ] {
+        let params = InfraEnvCreateParams {
+            name: "demo".to_owned(),
+            pull_secret: samples::PULL_SECRET.to_owned(),
+            openshift_version: version.to_owned(),
+            os_stream: own.map(str::to_owned),
+            image_type: Some(ImageType::FullIso),
+            ..InfraEnvCreateParams::default()
+        };
+        let made = infra_env(params, &ctx, samples::now()).unwrap();
+        assert_eq!(made.os_stream, expected.0, "{version} {own:?}");
+        assert!(
+            made.download_url.ends_with(expected.1),
+            "{}",
+            made.download_url
+        );
+    }
+}
+
+#[test]
 fn an_infra_env_gets_the_newest_image() {
     insta::assert_json_snapshot!("infra_env_defaults", infra(None, |_| {}).unwrap());
 }

@@ -43,10 +43,12 @@ pub fn infra_env(
     }
     let wanted = changed.cpu_architecture.unwrap_or_default();
     let version = Some(changed.openshift_version.as_str());
-    let os_image = find_os_image(&ctx.offer.os_images, version, wanted)?;
+    let os_stream = params.os_stream.unwrap_or(changed.os_stream.clone());
+    let os_image = find_os_image(&ctx.offer.os_images, version, wanted, &os_stream)?;
+    os_image.other_stream.clone_into(&mut changed.os_stream);
     changed
         .openshift_version
-        .clone_from(&os_image.openshift_version);
+        .clone_from(&os_image.image.openshift_version);
     if changed.static_network_config != infra_env.static_network_config
         || changed.openshift_version != infra_env.openshift_version
     {
@@ -62,7 +64,7 @@ pub fn infra_env(
     changed.download_url = urls::download_url(
         &ctx.offer.image_service_url,
         urls::ImageAddress::ById(changed.id),
-        os_image,
+        os_image.name(),
         changed.r#type,
     );
     let details = changed_parts(infra_env, &changed);
@@ -133,6 +135,7 @@ fn changed_parts(before: &InfraEnv, after: &InfraEnv) -> Vec<&'static str> {
             "openshift_version",
             before.openshift_version != after.openshift_version,
         ),
+        ("os_stream", before.os_stream != after.os_stream),
         ("proxy", before.proxy != after.proxy),
         (
             "additional_ntp_sources",

@@ -4,6 +4,7 @@ use model::Error;
 use model::cluster::{Cluster, ClusterKind, ClusterUpdateParams, PlatformType};
 
 use super::context::UpdateContext;
+use crate::cluster::create::other_stream;
 use crate::input;
 
 /// Sets the proxy members; returns whether one changed.
@@ -47,6 +48,9 @@ pub(super) fn set_plain_members(
     if let Some(endpoint) = &params.ignition_endpoint {
         input::ignition_endpoint(endpoint)?;
         cluster.ignition_endpoint = Some(endpoint.clone());
+    }
+    if let Some(stream) = &params.os_stream {
+        cluster.os_stream = other_stream(cluster, ctx.offer, stream)?;
     }
     if params.hyperthreading.is_some() {
         cluster.hyperthreading = params.hyperthreading;

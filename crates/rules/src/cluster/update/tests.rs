@@ -598,3 +598,55 @@ fn changes_of_an_infra_env_are_stored() {
         assert_eq!(record, before);
     }
 }
+
+#[test]
+fn another_stream_is_another_image() {
+    let (offer, policy) = (samples::offer_of_streams(), InstallationPolicy::default());
+    let ctx = UpdateContext {
+        offer: &offer,
+        policy: &policy,
+        cluster: None,
+        infra_envs: &[],
+    };
+    let mut record = samples::infra_env();
+    let mut patch = |body: Value| {
+        let params: InfraEnvUpdateParams = serde_json::from_value(body).unwrap();
+        let events = infra_env(&mut record, params, &ctx)?;
+        let details = events.first().map(|event| event.props["details"].clone());
+        let url = record
+            .download_url
+            .rsplit_once("/x86_64/")
+            .unwrap()
+            .0
+            .to_owned();
+        Ok::<_, Error>((url.rsplit('/').next().unwrap().to_owned(), details))
+    };
+    let changed = Some(json!("os_stream"));
+    for (body, expected) in [
+        (json!({ "os_stream": "rhel-10" }), ("10.0", changed.clone())),
+        (json!({}), ("10.0", None)),
+        (json!({ "os_stream": "rhel-10" }), ("10.0", None)),
+        (json!({ "os_stream": "rhel-9" }), ("4.16", changed.clone())),
+        (json!({ "os_stream": "" }), ("4.16", None)),
+    ] {
+        let (url, details) = patch(body.clone()).unwrap();
+        assert_eq!((url.as_str(), details), expected, "{body}");
+    }
+    let refused = patch(json!({ "os_stream": "c9s" }))
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("[rhel-9, rhel-10]"), "{refused}");
+
+    let mut snapshot = samples::snapshot();
+    let mut patch = |name: &str| {
+        let params = ClusterUpdateParams {
+            os_stream: Some(name.to_owned()),
+            ..ClusterUpdateParams::default()
+        };
+        cluster(&mut snapshot, &params, &ctx)?;
+        Ok::<_, Error>(snapshot.cluster.os_stream.clone())
+    };
+    assert_eq!(patch("rhel-10").unwrap(), "rhel-10");
+    assert!(patch("c9s").is_err());
+    assert_eq!(patch("rhel-9").unwrap(), "");
+}
