@@ -117,6 +117,8 @@ export interface InfraEnv {
   download_url?: string;
   expires_at?: string;
   embedded_agent?: boolean;
+  /** Another stream of the operating system than the default one. */
+  os_stream?: string;
   size_bytes?: number;
   updated_at?: string;
 }
@@ -172,9 +174,16 @@ export interface SiteCheck {
   remedy?: string;
 }
 
+/** A stream of the operating system of a release. */
+export interface OsStream {
+  /** Empty for a default one without a name. */
+  name: string;
+  default?: boolean;
+}
+
 export type Versions = Record<
   string,
-  { display_name?: string; support_level?: string; cpu_architectures?: string[]; default?: boolean }
+  { display_name?: string; support_level?: string; cpu_architectures?: string[]; default?: boolean; os_streams?: OsStream[] }
 >;
 
 /** JSON that travels as text inside a record; `fallback` when it is empty or malformed. */

@@ -7,6 +7,7 @@ import { useResource } from "../api/resource";
 import { BootLink } from "../bmc_boot/boot_link";
 import { Copyable } from "./copyable";
 import { Loaded } from "./loaded";
+import { OsStreamChoice } from "./os_stream";
 
 export function DiscoveryImage({ infraEnv }: { infraEnv: InfraEnv }) {
   const { t } = useTranslation();
@@ -38,6 +39,7 @@ export function DiscoveryImage({ infraEnv }: { infraEnv: InfraEnv }) {
               </DescriptionListDescription>
             </DescriptionListGroup>
             <BootLink infraEnv={infraEnv.id} />
+            <OsStreamChoice infraEnv={infraEnv} changed={() => void image.reload()} />
           </DescriptionList>
         );
       }}
