@@ -5,6 +5,7 @@ import type { ArchiveList, ArchiveSet, Job } from "../src/archives/records";
 import type { BmcBootHost } from "../src/bmc_boot/records";
 import type { ClusterNode, NodeList, NodeReplacement, ReplacementStep } from "../src/nodes/records";
 import type { RehearsalOptions } from "../src/rehearsal/records";
+import type { OperatorCatalog } from "../src/operator_catalogs/records";
 import type { OsImage } from "../src/os_images/records";
 import type { ReleaseImage } from "../src/releases/records";
 import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
@@ -162,7 +163,7 @@ function archiveSet(number: number): ArchiveSet {
   return {
     name, uid: isDamaged ? NO_UUID : uuid(5, set), sequence, single_use: false, created_at: SINCE, bytes: 80 * GIB,
     files: Array.from({ length: 20 }, (_, file) => ({ name: `mirror_seq${sequence}_${String(file).padStart(6, "0")}.tar`, size: 4 * GIB })),
-    releases: ["stable-4.18 4.18.1", "stable-4.19 4.19.2"], catalogs: ["registry.example.org/redhat/redhat-operator-index:v4.18"], images: 1234, step, published_sequence: isDamaged ? 0 : 1,
+    releases: ["stable-4.18 4.18.1", "stable-4.19 4.19.2"], catalogs: ["registry.example.org/redhat/redhat-operator-index:v4.18"], release_images: [`4.18.${number}-x86_64`], images: 1234, step, published_sequence: isDamaged ? 0 : 1,
     ...(step === "out-of-order" && { reason: "expecting imageset with prefix mirror_seq2: invalid mirror sequence order: publish the archive of sequence 2 first" }),
     ...(isDamaged && { reason: "the archive ends within a member: copy it again" }),
   };
@@ -233,6 +234,13 @@ function osImage(number: number): OsImage {
   };
 }
 
+function operatorCatalog(number: number): OperatorCatalog {
+  return {
+    openshift_version: `4.${number}`, image: `registry.example.org:5000/mirror/redhat/redhat-operator-index:v4.${number}`,
+    missing_repositories: number % 3 === 0 ? 1200 : 0, missing: number % 3 === 0 ? ["registry.example.com/acme/tool@sha256:0123456789abcdef"] : [],
+  };
+}
+
 function responses(clusters: number, hosts: number): Responses {
   const isEmpty = clusters === 0;
   const versions: Versions = Object.fromEntries(list(isEmpty ? 0 : 40, (patch) => [`4.18.${patch}`, { display_name: `4.18.${patch}`, support_level: "production", cpu_architectures: ["x86_64", "arm64"], default: patch === 40 }]));
@@ -256,6 +264,7 @@ function responses(clusters: number, hosts: number): Responses {
     "/openshift-versions": versions,
     "/release-images": list(Math.min(clusters, 240), releaseImage),
     "/os-images": list(Math.min(clusters, 50), osImage),
+    "/operator-catalogs": list(Math.min(clusters, 50), operatorCatalog),
     "/archives": archiveList(clusters),
     "/jobs": [...list(Math.min(clusters, 40), job), ...list(Math.min(clusters, 10), (number) => rehearsal(number, hosts))],
     [`/jobs/${uuid(7, 1)}`]: rehearsal(1, hosts),

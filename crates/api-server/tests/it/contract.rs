@@ -27,6 +27,7 @@ const OWN_PATHS: &[&str] = &[
     "/v2/jobs/{job_id}/actions/cancel",
     "/v2/jobs/{job_id}/downloads/files",
     "/v2/rehearsal-options",
+    "/v2/operator-catalogs",
     "/v2/os-images",
     "/v2/release-images",
     "/v2/audit",
