@@ -1,4 +1,4 @@
-// Tests in a browser: each file has a site of its own, two run at a time, as many as a small machine has cores for.
+// Tests in a browser: each file has a site of its own, three run at a time: two leave half of two cores idle.
 
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -25,8 +25,8 @@ export default defineConfig({
     environment: "node",
     include: ["tests/**/*.test.ts"],
     sequence: { sequencer: LongestFirst },
-    maxWorkers: 2,
-    minWorkers: 2,
+    maxWorkers: 3,
+    minWorkers: 3,
     testTimeout: LIMIT,
     hookTimeout: LIMIT,
     // Chromium breaks off requests when the machine's network changes, as by containers of other programs.
