@@ -11,7 +11,7 @@ mod verify;
 use std::path::PathBuf;
 
 use cluster_files::make_folder;
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 use preparation::RegistryAccess;
 
 pub(crate) use self::publish::PublishedArchives;
@@ -28,7 +28,7 @@ pub(crate) struct CarryIn {
     /// Folder for temporary files of publications.
     workspace: PathBuf,
     /// Groups of the resources for clusters.
-    api_groups: ApiGroups,
+    api_group_map: ApiGroupMap,
     summaries: archives::Summaries,
 }
 
@@ -42,7 +42,7 @@ impl CarryIn {
                 PublicationTarget::new(name.0, settings.archives_registry_auth_file.clone(), access)
             }),
             workspace: settings.work_dir.join("carry-in"),
-            api_groups: settings.api_groups.0.clone(),
+            api_group_map: settings.api_group_map.0.clone(),
             summaries: archives::Summaries::default(),
         }
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mirror::target_name::TargetName;
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 use model::domains::ManagedDomain;
 use model::hardware::VersionedHostRequirements;
 use model::release_payload::ComponentImages;
@@ -487,7 +487,7 @@ service::settings! {
         operator_catalog_sources: JsonVar<BTreeMap<String, String>> = "{}",
         /// API groups of new clusters by those of the platform: {"config.openshift.io":"config.example.org"}. Resources for
         /// clusters are published with them.
-        api_groups: JsonVar<ApiGroups> = "{}",
+        api_group_map: JsonVar<ApiGroupMap> = "{}",
         /// Accept two control-plane nodes with an arbiter.
         tna_clusters_support: bool = "true",
         /// Accept two control-plane nodes with fencing.
@@ -675,7 +675,7 @@ impl Settings {
             disabled_cluster_validations: known(&self.disabled_cluster_validations),
             single_node_dnsmasq: self.enable_single_node_dnsmasq,
             catalog_sources: self.operator_catalog_sources.0.clone(),
-            api_groups: self.api_groups.0.clone(),
+            api_group_map: self.api_group_map.0.clone(),
             catalogs: Vec::new(),
             disk_encryption_support: self.disk_encryption_support,
             ipv6_support: self.ipv6_support,

@@ -16,7 +16,7 @@ mod v2;
 pub(crate) mod yaml;
 
 use model::Error;
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 
 pub use file::{Copied, ResultFile};
 pub use folder::{replace, write, write_manifests};
@@ -37,7 +37,7 @@ pub struct Forms {
     /// The same for podman and its relatives, as `registries.conf`.
     pub registries_conf: bool,
     /// Groups of the clusters, where they are not those of the platform.
-    pub api_groups: ApiGroups,
+    pub api_group_map: ApiGroupMap,
 }
 
 /// The files of the results.
@@ -73,7 +73,7 @@ pub fn files(outcome: &MirrorResults, forms: &Forms) -> Result<Vec<ResultFile>, 
             tools::registries_conf(outcome),
         ));
     }
-    Ok(file::in_groups(files, &forms.api_groups))
+    Ok(file::in_groups(files, &forms.api_group_map))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Not here: decisions (`rules`), I/O of any kind, clocks. The one invariant: a record serialises
 //! exactly as the peers' clients expect it, member for member, absent for absent.
 
-pub mod api_groups;
+pub mod api_group_map;
 pub mod archive_name;
 pub mod audit;
 pub mod bmc_boot;

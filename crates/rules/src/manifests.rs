@@ -51,7 +51,7 @@ pub fn system(
         });
     }
     for manifest in &mut manifests {
-        if let Cow::Owned(replaced) = policy.api_groups.replaced(&manifest.content) {
+        if let Cow::Owned(replaced) = policy.api_group_map.replaced(&manifest.content) {
             manifest.content = replaced;
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 use model::hardware::VersionedHostRequirements;
 use model::validations::{ClusterValidationId, HostValidationId};
 
@@ -24,8 +24,8 @@ pub struct InstallationPolicy {
     pub single_node_dnsmasq: bool,
     /// `OPERATOR_CATALOG_SOURCES`: names of catalog sources in new clusters, by the platform's name.
     pub catalog_sources: BTreeMap<String, String>,
-    /// `API_GROUPS`.
-    pub api_groups: ApiGroups,
+    /// `API_GROUP_MAP`.
+    pub api_group_map: ApiGroupMap,
     /// Catalogs of the site that a cluster is installed with.
     pub catalogs: Vec<ClusterCatalog>,
     /// `DISK_ENCRYPTION_SUPPORT`.
@@ -84,7 +84,7 @@ impl Default for InstallationPolicy {
             disabled_cluster_validations: BTreeSet::new(),
             single_node_dnsmasq: true,
             catalog_sources: BTreeMap::new(),
-            api_groups: ApiGroups::default(),
+            api_group_map: ApiGroupMap::default(),
             catalogs: Vec::new(),
             disk_encryption_support: true,
             ipv6_support: false,

@@ -10,7 +10,7 @@ use mirror::results::{self, Forms, MirrorResults};
 use mirror::run::{RunContext, RunOutcome, archived_results};
 use mirror::workspace::Workspace;
 use model::Error;
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 use model::jobs::{ArchivePublication, JobFile};
 
 use super::{CarryIn, blocking};
@@ -52,11 +52,13 @@ impl CarryIn {
                 Consent::Given
             })
         };
-        let groups = self.api_groups.clone();
+        let groups = self.api_group_map.clone();
         let kept = move |results: &MirrorResults| files(results, groups);
         let publication = carry_in::publish(set.clone(), &target, context, true, decide, kept);
         match publication.await? {
-            CarriedIn::Unchanged(_) => published_before(set, target, self.api_groups.clone()).await,
+            CarriedIn::Unchanged(_) => {
+                published_before(set, target, self.api_group_map.clone()).await
+            }
             CarriedIn::Withheld(pruning) => Ok(PublishedArchives {
                 publication: ArchivePublication {
                     unconfirmed_prunes: pruning.images as u64,
@@ -76,7 +78,7 @@ impl CarryIn {
 async fn published_before(
     set: Set,
     target: MirrorTarget,
-    groups: ApiGroups,
+    groups: ApiGroupMap,
 ) -> Result<PublishedArchives, Error> {
     let files = blocking(move || files(&archived_results(&set, &target)?, groups)).await?;
     let publication = ArchivePublication {
@@ -90,12 +92,15 @@ async fn published_before(
 /// The manifests for clusters and other files, without charts.
 ///
 /// Errors: TooLarge; those of [`results::files`].
-fn files(results: &MirrorResults, api_groups: ApiGroups) -> Result<Vec<(String, Bytes)>, Error> {
+fn files(
+    results: &MirrorResults,
+    api_group_map: ApiGroupMap,
+) -> Result<Vec<(String, Bytes)>, Error> {
     let forms = Forms {
         mirror_sets: true,
         cluster_catalogs: true,
         registries_conf: true,
-        api_groups,
+        api_group_map,
     };
     let files = results::files(results, &forms)?;
     let files: Vec<_> = files.into_iter().map(|it| (it.path, it.content)).collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 
 use crate::archive::FilePlace;
 
@@ -33,7 +33,7 @@ impl ResultFile {
 }
 
 /// The files with the groups of their resources replaced.
-pub(super) fn in_groups(files: Vec<ResultFile>, groups: &ApiGroups) -> Vec<ResultFile> {
+pub(super) fn in_groups(files: Vec<ResultFile>, groups: &ApiGroupMap) -> Vec<ResultFile> {
     let replaced = |file: ResultFile| match std::str::from_utf8(&file.content) {
         Ok(text)
             if Path::new(&file.path)

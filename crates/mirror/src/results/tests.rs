@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference};
@@ -92,14 +92,14 @@ fn everything() -> Forms {
         mirror_sets: true,
         cluster_catalogs: true,
         registries_conf: true,
-        api_groups: ApiGroups::default(),
+        api_group_map: ApiGroupMap::default(),
     }
 }
 
 #[test]
 fn groups_of_the_clusters_are_those_of_a_setting() {
     let forms = Forms {
-        api_groups: r#"{"operator.openshift.io": "operator.example.org", "config.openshift.io": "example.org"}"#
+        api_group_map: r#"{"operator.openshift.io": "operator.example.org", "config.openshift.io": "example.org"}"#
             .parse()
             .unwrap(),
         ..everything()
@@ -115,7 +115,7 @@ fn groups_of_the_clusters_are_those_of_a_setting() {
         assert_eq!(text(&sample(), &forms, path), expected);
         assert_eq!(expected.contains("example.org/v1"), path != "mapping.txt");
     }
-    let v2 = v2_files(&sample(), &forms.api_groups).unwrap();
+    let v2 = v2_files(&sample(), &forms.api_group_map).unwrap();
     let texts = v2.iter().map(|file| String::from_utf8_lossy(&file.content));
     let (own, platform): (Vec<_>, Vec<_>) = texts
         .filter(|text| text.contains("ImageDigestMirrorSet"))

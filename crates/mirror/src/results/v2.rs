@@ -3,7 +3,7 @@
 //! Source: oc-mirror v2, `internal/pkg/clusterresources`.
 
 use model::Error;
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 use serde_json::{Map, Value};
 
 use super::file::{self, ResultFile};
@@ -19,7 +19,7 @@ const CONFIG_MAP: &str = "mirrored-release-signatures";
 /// The files of the results, with paths in the working folder.
 ///
 /// Errors: Invalid – the template of a catalog is malformed.
-pub fn v2_files(outcome: &MirrorResults, groups: &ApiGroups) -> Result<Vec<ResultFile>, Error> {
+pub fn v2_files(outcome: &MirrorResults, groups: &ApiGroupMap) -> Result<Vec<ResultFile>, Error> {
     let mut files = vec![ResultFile::new("mapping.txt", tools::mapping(outcome))];
     if outcome.is_folder {
         return Ok(files);

@@ -158,7 +158,7 @@ fn tang_servers_have_the_names_that_clevis_reads() {
 #[test]
 fn groups_of_the_cluster_are_those_of_the_setting() {
     let policy = InstallationPolicy {
-        api_groups: r#"{"machineconfiguration.openshift.io": "machines.example.org"}"#
+        api_group_map: r#"{"machineconfiguration.openshift.io": "machines.example.org"}"#
             .parse()
             .unwrap(),
         ..InstallationPolicy::default()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ::mirror::archive::ArchiveSource;
 use chrono::NaiveDate;
 use clap::Args;
-use model::api_groups::ApiGroups;
+use model::api_group_map::ApiGroupMap;
 
 use super::destination::Destination;
 use super::progress::ProgressFormat;
@@ -71,12 +71,11 @@ pub(crate) struct RunArgs {
     /// API groups of the clusters by those of the platform, as JSON: {"config.openshift.io":"config.example.org"}
     #[arg(
         long,
-        value_name = "GROUPS",
-        env = "API_GROUPS",
+        value_name = "JSON",
         default_value = "{}",
         hide_default_value = true
     )]
-    pub(super) api_groups: ApiGroups,
+    pub(super) api_group_map: ApiGroupMap,
     /// Continue with other images after an error
     #[arg(long)]
     pub(super) continue_on_error: bool,

@@ -71,7 +71,7 @@ impl RunArgs {
         outcome: &results::MirrorResults,
     ) -> Result<PathBuf, model::Error> {
         if self.is_v2 {
-            let files = results::v2_files(outcome, &self.api_groups)?;
+            let files = results::v2_files(outcome, &self.api_group_map)?;
             let replaced = results::V2_FOLDER;
             let write = || results::replace(&self.dir, replaced, &files, &outcome.charts);
             tokio::task::block_in_place(write)?;
@@ -81,7 +81,7 @@ impl RunArgs {
             mirror_sets: self.all_results,
             cluster_catalogs: self.all_results,
             registries_conf: self.all_results,
-            api_groups: self.api_groups.clone(),
+            api_group_map: self.api_group_map.clone(),
         };
         if outcome.names_by_tag() && !self.all_results {
             terminal::notice(results::NEEDS_TAG_MIRRORS);

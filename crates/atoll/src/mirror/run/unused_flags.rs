@@ -1,5 +1,6 @@
 //! Flags without effect in a run.
 
+use model::api_group_map::ApiGroupMap;
 use service::Error;
 
 use super::destination::Destination;
@@ -35,6 +36,7 @@ impl RunArgs {
             skip_missing,
             remove_signatures,
             all_results,
+            api_group_map,
             prune,
             skip_pruning,
             skip_metadata_check,
@@ -53,6 +55,7 @@ impl RunArgs {
         ];
         let of_targets = [
             ("--all-results", *all_results),
+            ("--api-group-map", *api_group_map != ApiGroupMap::default()),
             ("--prune", *prune),
             ("--skip-pruning", *skip_pruning),
             ("--skip-metadata-check", *skip_metadata_check),
@@ -127,6 +130,10 @@ mod tests {
                 vec!["--all-results", "--skip-pruning", "--skip-metadata-check"],
             ),
             ("-c a --prune file://d", vec!["--prune"]),
+            (
+                r#"-c a --api-group-map {"a":"b"} file://d"#,
+                vec!["--api-group-map"],
+            ),
             ("-c a --sign key docker://h:1", vec!["--sign"]),
         ] {
             let reason = refused(line).unwrap();

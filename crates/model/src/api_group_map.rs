@@ -12,9 +12,9 @@ const LONGEST_GROUP: usize = 253;
 /// The distribution's groups by those of the platform, as in `{"config.openshift.io": "config.example.org"}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>")]
-pub struct ApiGroups(BTreeMap<String, String>);
+pub struct ApiGroupMap(BTreeMap<String, String>);
 
-impl ApiGroups {
+impl ApiGroupMap {
     /// YAML with the groups of API versions, and those before the names of labels and annotations, replaced. Documents in it,
     /// as those of a ConfigMap, are included; all else is kept to the letter.
     pub fn replaced<'a>(&self, yaml: &'a str) -> Cow<'a, str> {
@@ -62,7 +62,7 @@ fn is_group(text: &str) -> bool {
     text.len() <= LONGEST_GROUP && text.split('.').all(is_label)
 }
 
-impl TryFrom<BTreeMap<String, String>> for ApiGroups {
+impl TryFrom<BTreeMap<String, String>> for ApiGroupMap {
     type Error = String;
 
     fn try_from(groups: BTreeMap<String, String>) -> Result<Self, String> {
@@ -76,7 +76,7 @@ impl TryFrom<BTreeMap<String, String>> for ApiGroups {
     }
 }
 
-impl FromStr for ApiGroups {
+impl FromStr for ApiGroupMap {
     type Err = String;
 
     /// From JSON.
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn groups_are_replaced_where_they_are_groups() {
-        let groups: ApiGroups =
+        let groups: ApiGroupMap =
             r#"{"config.openshift.io": "config.example.org", "operators.openshift.org": "own"}"#
                 .parse()
                 .unwrap();
@@ -133,7 +133,9 @@ apiVersion: other.config.openshift.io/v1
             );
         assert_ne!(expected, yaml);
         assert_eq!(groups.replaced(yaml), expected);
-        assert!(matches!(ApiGroups::default().replaced(yaml), Cow::Borrowed(text) if text == yaml));
+        assert!(
+            matches!(ApiGroupMap::default().replaced(yaml), Cow::Borrowed(text) if text == yaml)
+        );
         assert_eq!(
             groups.replaced("apiVersion: config.openshift.io/v1"),
             "apiVersion: config.example.org/v1"
@@ -149,7 +151,7 @@ apiVersion: other.config.openshift.io/v1
         let longest = format!("a{}", ".a".repeat(126));
         assert_eq!(longest.len(), LONGEST_GROUP);
         let json = |own: &str| format!(r#"{{"config.openshift.io": {own:?}}}"#);
-        assert!(json(&longest).parse::<ApiGroups>().is_ok());
+        assert!(json(&longest).parse::<ApiGroupMap>().is_ok());
         for wrong in [
             "",
             "config.example.org/v1",
@@ -159,9 +161,9 @@ apiVersion: other.config.openshift.io/v1
             "a\nb",
             &format!("{longest}a"),
         ] {
-            let reason = json(wrong).parse::<ApiGroups>().unwrap_err();
+            let reason = json(wrong).parse::<ApiGroupMap>().unwrap_err();
             assert!(reason.contains("is no API group"), "{reason}");
         }
-        assert!("[]".parse::<ApiGroups>().is_err());
+        assert!("[]".parse::<ApiGroupMap>().is_err());
     }
 }
